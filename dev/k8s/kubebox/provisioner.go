@@ -24,7 +24,7 @@ const provisionerName = "kupenstack.io/local-folder"
 type folders struct{ root string }
 
 func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
-	if o.SelectedNode == nil {
+	if o.SelectedNodeName == "" {
 		return nil, controller.ProvisioningFinished, fmt.Errorf("the storage class must use volumeBindingMode WaitForFirstConsumer")
 	}
 	path := filepath.Join(f.root, o.PVName)
@@ -40,7 +40,7 @@ func (f folders) Provision(_ context.Context, o controller.ProvisionOptions) (*c
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{o.SelectedNode.Labels[corev1.LabelHostname]},
+					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{o.SelectedNodeName},
 				}},
 			}}}},
 		},
@@ -72,7 +72,7 @@ func newProvisionerCommand() *cobra.Command {
 				return err
 			}
 			ctx := klog.NewContext(cmd.Context(), klog.Background())
-			pc := controller.NewProvisionController(klog.Background(), client, provisionerName, folders{root}, controller.LeaderElection(false))
+			pc := controller.NewProvisionController(ctx, client, provisionerName, folders{root}, controller.LeaderElection(false))
 			pc.Run(ctx)
 			return nil
 		},

@@ -1,0 +1,54 @@
+# shellcheck shell=bash disable=SC2034
+# Names, addresses and look-ups of the local cluster. Sourced after lib.sh.
+
+# Several clusters may run on one machine: each has a number, a state folder and networks of its own.
+CLUSTER=${KUPENSTACK_CLUSTER:-0}
+[[ $CLUSTER =~ ^[0-9]$ ]] || die "KUPENSTACK_CLUSTER is a digit, not '$CLUSTER'"
+BRIDGE=kupenstack$CLUSTER
+NODE_NET=10.88.$CLUSTER              # the machine is .1, node N is .N+1
+POD_NET=10.$((244 + CLUSTER))        # node N's pods are in .N.0/24
+SERVICE_NET=10.$((96 + CLUSTER)).0
+DNS_IP=$SERVICE_NET.10
+API_IP=$NODE_NET.2
+CGROUP_PREFIX=kupenstack$CLUSTER
+DATA=$STATE/data
+PKI=$DATA/pki
+LOCAL_KUBECONFIG=$STATE/kubeconfig
+
+K8S=$REPO/dev/k8s
+# The key covers every input of build.sh, so a path under K8S_DIR never changes its content.
+K8S_KEY=$(content_hash "$K8S/go.mod" "$K8S/go.sum" "$K8S"/kubebox/*.go "$K8S"/coredns/*.go \
+  "$K8S/build.sh" "$K8S/mkimage.py" "$K8S/pause.c")
+K8S_DIR=$CACHE/k8s/$K8S_KEY
+BIN=$K8S_DIR/bin
+
+node_ip() { echo "$NODE_NET.$(($1 + 1))"; }
+
+# node_init N: the machine's pid of node N's process 1; fails when the node is not running.
+node_init() {
+  local outer inner
+  outer=$(cat "$DATA/node$1.pid" 2>/dev/null) || return 1
+  inner=$(cat "/proc/$outer/task/$outer/children" 2>/dev/null) || return 1
+  inner=${inner%% *}
+  # A recycled pid of another program must never be taken for the node.
+  [ -n "$inner" ] && grep -qzxF "$STATE" "/proc/$inner/cmdline" && echo "$inner"
+}
+
+running_nodes() {
+  local file n
+  for file in "$DATA"/node*.pid; do
+    n=${file##*/node}
+    n=${n%.pid}
+    if [ -e "$file" ] && node_init "$n" >/dev/null; then echo "$n"; fi
+  done
+}
+
+# in_node N COMMAND...: run in the node's mount and network namespaces.
+in_node() {
+  local init
+  init=$(node_init "$1") || die "node$1 is not running"
+  shift
+  nsenter --target "$init" --mount --net "$@"
+}
+
+kubectl_local() { "$BIN/kubectl" --kubeconfig "$LOCAL_KUBECONFIG" "$@"; }

@@ -1,0 +1,123 @@
+#!/bin/bash
+# up.sh: start the local cluster, or what is missing of it, and wait until it works.
+# KUPENSTACK_NODES (1): how many nodes. KUPENSTACK_CLUSTER (0): which of several clusters of this machine.
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$HERE/../lib.sh"
+# shellcheck source=dev/k8s/cluster.sh
+. "$HERE/cluster.sh"
+
+NODES=${KUPENSTACK_NODES:-1}
+
+bridge() {
+  [ -d "/sys/class/net/$BRIDGE" ] && return
+  ip link add "$BRIDGE" type bridge
+  ip addr add "$NODE_NET.1/24" dev "$BRIDGE"
+  ip link set "$BRIDGE" up
+}
+
+kernel_modules() {
+  [ -d /proc/sys/net/bridge ] || modprobe -q br_netfilter || say "no br_netfilter: pods can't reach Services of their own node's pods"
+  grep -qw overlay /proc/filesystems || modprobe -q overlay || die "the kernel has no overlay file system"
+}
+
+has_own_network() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+
+start_node() {
+  local n=$1 outer init
+  rm -f "$DATA/node$n.pid"
+  # The lock's descriptor stays here: a node that inherited it would hold the lock for ever.
+  KUPENSTACK_STATE=$STATE KUPENSTACK_CACHE=$CACHE KUPENSTACK_CLUSTER=$CLUSTER setsid \
+    unshare --mount --pid --fork --kill-child --uts --ipc --net --mount-proc \
+    "$HERE/node.sh" "$n" "$STATE" </dev/null >>"$DATA/log/node$n.log" 2>&1 9>&- &
+  outer=$!
+  echo "$outer" >"$DATA/node$n.pid"
+  wait_for 10 "node$n's process" node_init "$n"
+  init=$(node_init "$n")
+  wait_for 10 "node$n's network namespace" has_own_network "$init"
+  ip link add "${BRIDGE}n$n" type veth peer name eth0 netns "$init"
+  ip link set "${BRIDGE}n$n" master "$BRIDGE" up
+}
+
+# The machine and each node know where each node's pods are.
+routes() {
+  local n other
+  ip route replace "$SERVICE_NET.0/16" via "$API_IP"
+  for n in $1; do
+    ip route replace "$POD_NET.$n.0/24" via "$(node_ip "$n")"
+    for other in $1; do
+      [ "$other" = "$n" ] ||
+        in_node "$n" ip route replace "$POD_NET.$other.0/24" via "$(node_ip "$other")"
+    done
+  done
+}
+
+api_ready() { kubectl_local get --raw /readyz; }
+containerd_ready() { in_node "$1" ctr version; }
+has_address() { in_node "$1" ip route get "$NODE_NET.1"; }
+
+# node_ready N TIME: a restarted node's stored condition says Ready until somebody corrects it, so only a heartbeat of
+# the kubelet that started at TIME or later counts.
+node_ready() {
+  local state
+  state=$(kubectl_local get node "node$1" -o \
+    'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end}') &&
+    [[ $state == "True "* && ${state#True } > $2 ]]
+}
+
+dns_ready() { curl -sf --max-time 1 --noproxy '*' "http://$DNS_IP:9153/metrics"; }
+
+addons() {
+  sed "s/@DNS_IP@/$DNS_IP/" "$HERE"/addons/*.yaml | kubectl_local apply --server-side -f - >/dev/null
+}
+
+prepare() {
+  local n nodes=()
+  mkdir -p "$DATA/log"
+  for n in $(seq 1 "$NODES"); do nodes+=("node$n=$(node_ip "$n")"); done
+  "$HERE/pki.sh" "${nodes[@]}"
+  install -m 600 "$PKI/admin.kubeconfig" "$LOCAL_KUBECONFIG"
+  kernel_modules
+  bridge
+  ulimit -n "$(ulimit -Hn)"
+}
+
+main() {
+  local n running since started=" "
+  need_root
+  PATH=$PATH:/usr/sbin:/sbin
+  "$HERE/build.sh" >/dev/null
+  mkdir -p "$STATE"
+  exec 9>"$STATE/lock"
+  flock 9
+  prepare
+  since=$(date -u +%FT%T)
+  for n in $(seq 1 "$NODES"); do
+    node_init "$n" >/dev/null && continue
+    step "starting node$n"
+    start_node "$n"
+    started+="$n "
+  done
+  running=$(running_nodes)
+  for n in $running; do wait_for 10 "node$n's address" has_address "$n"; done
+  routes "$running"
+  for n in $running; do wait_for 60 "node$n's containerd" containerd_ready "$n"; done
+  "$HERE/import.sh" "$K8S_DIR"/images/*.tar
+  wait_for 120 "the API server" api_ready
+  [ "$started" = " " ] || step "API server ready"
+  addons
+  for n in $running; do
+    case $started in
+      *" $n "*) wait_for 120 "node$n" node_ready "$n" "$since" ;;
+      *) wait_for 120 "node$n" node_ready "$n" "" ;;
+    esac
+  done
+  kubectl_local label node node1 node-role.kubernetes.io/control-plane= --overwrite >/dev/null
+  [ "$started" = " " ] || step "nodes ready"
+  kubectl_local -n kube-system rollout status deployment/coredns --timeout=120s >/dev/null
+  wait_for 60 "DNS" dns_ready
+  step "cluster ready: $(wc -w <<<"$running") node(s), KUBECONFIG=$LOCAL_KUBECONFIG"
+}
+
+main
