@@ -1,0 +1,307 @@
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+use tracing::debug;
+
+use crate::locks::Locks;
+use crate::process::{self, Failure, Finished, Invocation};
+use crate::release::Metadata;
+use crate::{
+    Answer, Capabilities, ChartRef, Error, Helm, ReleaseRef, ReleaseState, Rendered, Revision, Status, UpgradeOptions,
+    Values, arguments, parse_manifests,
+};
+
+/// Variables Helm gets from our environment: how to reach the cluster, and chart sources behind a proxy.
+const PASSED_ON: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "KUBECONFIG",
+    "KUBERNETES_SERVICE_HOST",
+    "KUBERNETES_SERVICE_PORT",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+];
+/// How much of a complaint an error carries.
+const MAX_MESSAGE: usize = 2048;
+/// Both majors end their error with these words, and say it in no other way (the exit code is always 1).
+const NOT_FOUND: &str = "release: not found";
+/// As [`NOT_FOUND`].
+const PENDING: &str = "another operation (install/upgrade/rollback) is in progress";
+
+/// How Helm is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The Helm program, a path or a name to be found in `PATH`.
+    pub program: PathBuf,
+    /// The cluster; none for what the environment says (`KUBECONFIG`, or the pod's own account).
+    pub kubeconfig: Option<PathBuf>,
+    /// How many Helm processes may run at once; each takes 50 to 100 MB.
+    pub concurrency: usize,
+    /// How long one Helm process may take.
+    pub timeout: Duration,
+}
+
+impl Settings {
+    /// The program that `HELM_BIN` names, else `helm` in `PATH`; two at once, five minutes each.
+    pub fn from_env() -> Self {
+        let program = env::var_os("HELM_BIN").map_or_else(|| PathBuf::from("helm"), PathBuf::from);
+        Self { program, kubeconfig: None, concurrency: 2, timeout: Duration::from_secs(300) }
+    }
+}
+
+/// A Helm version, such as `v4.1.4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    major: u32,
+    text: String,
+}
+
+impl Version {
+    /// The first number.
+    pub fn major(&self) -> u32 {
+        self.major
+    }
+
+    /// As Helm prints it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let major = text.strip_prefix('v')?.split('.').next()?.parse().ok()?;
+        Some(Self { major, text: text.to_owned() })
+    }
+}
+
+/// The real Helm. One value serves the whole process: the limits hold per value.
+pub struct Cli {
+    settings: Settings,
+    environment: Vec<(OsString, OsString)>,
+    home: TempDir,
+    version: Version,
+    permits: Semaphore,
+    locks: Locks,
+}
+
+impl Cli {
+    /// Asks the program for its version, so that a missing or foreign program is found at once and not at the first upgrade.
+    pub async fn new(settings: Settings) -> Result<Self, Error> {
+        let home = tempfile::Builder::new().prefix("kupenstack-helm-").tempdir().map_err(|source| Error::Spawn {
+            program: settings.program.display().to_string(),
+            source,
+        })?;
+        let mut cli = Self {
+            environment: environment(&settings, home.path()),
+            home,
+            version: Version { major: 0, text: String::new() },
+            permits: Semaphore::new(settings.concurrency),
+            locks: Locks::default(),
+            settings,
+        };
+        let output = cli.run("version", arguments::version(), Vec::new()).await?;
+        let text = String::from_utf8_lossy(&output);
+        cli.version = Version::parse(&text)
+            .filter(|version| version.major >= 3)
+            .ok_or_else(|| Error::Output { command: "version", message: format!("`{}`", bounded(&text)) })?;
+        Ok(cli)
+    }
+
+    /// The version of the program.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Runs Helm about a release and reads the JSON it prints.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        command: &'static str,
+        release: &ReleaseRef,
+        arguments: Vec<OsString>,
+    ) -> Result<T, Error> {
+        let output = self.run(command, arguments, Vec::new()).await.map_err(|error| about(error, release))?;
+        read_json(command, &output)
+    }
+
+    async fn run(&self, command: &'static str, arguments: Vec<OsString>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+        // The semaphore is never closed; an error here would mean that, and then there is nothing to wait for.
+        let _permit = self.permits.acquire().await.ok();
+        debug!(command, "running helm");
+        let invocation = Invocation {
+            program: &self.settings.program,
+            arguments,
+            environment: &self.environment,
+            directory: self.home.path(),
+            input,
+            limit: self.settings.timeout,
+        };
+        match process::run(invocation).await {
+            Ok(finished) => judge(command, finished),
+            Err(Failure::Io(source)) => {
+                Err(Error::Spawn { program: self.settings.program.display().to_string(), source })
+            }
+            Err(Failure::Timeout) => Err(Error::Timeout { command, limit: self.settings.timeout }),
+            Err(Failure::TooMuchOutput) => Err(Error::Output { command, message: "too large".to_owned() }),
+        }
+    }
+
+    async fn change(
+        &self,
+        command: &'static str,
+        release: &ReleaseRef,
+        arguments: Vec<OsString>,
+        input: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        // First the release, then a place: whoever waits for a release must not take a place from others.
+        let _only_one = self.locks.lock(release).await;
+        self.run(command, arguments, input).await.map_err(|error| about(error, release))
+    }
+}
+
+impl Helm for Cli {
+    fn template<'a>(
+        &'a self,
+        release: &'a ReleaseRef,
+        chart: &'a ChartRef,
+        values: &'a Values,
+        capabilities: &'a Capabilities,
+    ) -> Answer<'a, Rendered> {
+        Box::pin(async move {
+            let arguments = arguments::template(release, chart, capabilities);
+            let output = self.run("template", arguments, as_input(values)).await?;
+            let unusable = |message| Error::Output { command: "template", message };
+            let text = String::from_utf8(output).map_err(|_| unusable("not UTF-8".to_owned()))?;
+            let objects = parse_manifests(&text).map_err(|error| unusable(error.to_string()))?;
+            Ok(Rendered { objects })
+        })
+    }
+
+    fn upgrade_install<'a>(
+        &'a self,
+        release: &'a ReleaseRef,
+        chart: &'a ChartRef,
+        values: &'a Values,
+        options: &'a UpgradeOptions,
+    ) -> Answer<'a, Status> {
+        Box::pin(async move {
+            let arguments = arguments::upgrade_install(release, chart, options, &self.version);
+            let output = self.change("upgrade", release, arguments, as_input(values)).await?;
+            let made: Made = read_json("upgrade", &output)?;
+            Ok(Status { revision: made.version, state: made.info.status, hash: Some(options.hash.clone()) })
+        })
+    }
+
+    fn history<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, Vec<Revision>> {
+        Box::pin(async move {
+            match self.ask("history", release, arguments::history(release)).await {
+                Err(Error::ReleaseNotFound { .. }) => Ok(Vec::new()),
+                result => result,
+            }
+        })
+    }
+
+    fn status<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, Status> {
+        Box::pin(async move {
+            let metadata: Metadata = self.ask("get metadata", release, arguments::metadata(release)).await?;
+            Ok(metadata.into())
+        })
+    }
+
+    fn get_values<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, Values> {
+        Box::pin(async move { Ok(Values::new(self.ask("get values", release, arguments::values(release)).await?)) })
+    }
+
+    fn rollback<'a>(&'a self, release: &'a ReleaseRef, revision: u32) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let arguments = arguments::rollback(release, revision, &self.version);
+            self.change("rollback", release, arguments, Vec::new()).await.map(drop)
+        })
+    }
+
+    fn uninstall<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, ()> {
+        Box::pin(async move {
+            self.change("uninstall", release, arguments::uninstall(release), Vec::new()).await.map(drop)
+        })
+    }
+}
+
+/// The answer of `helm upgrade -o json`, as far as it is used.
+#[derive(Deserialize)]
+struct Made {
+    version: u32,
+    info: Info,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    status: ReleaseState,
+}
+
+fn environment(settings: &Settings, home: &Path) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<_> =
+        PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), env::var_os(name)?))).collect();
+    if let Some(kubeconfig) = &settings.kubeconfig {
+        environment.retain(|(name, _)| name != "KUBECONFIG");
+        environment.push(("KUBECONFIG".into(), kubeconfig.into()));
+    }
+    // Nobody's plugins, repositories or caches: the same call gives the same answer on every machine.
+    for (name, folder) in [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")] {
+        environment.push((name.into(), home.join(folder).into()));
+    }
+    environment
+}
+
+/// JSON is YAML, and cannot be misread on the way.
+fn as_input(values: &Values) -> Vec<u8> {
+    values.as_json().to_string().into_bytes()
+}
+
+fn read_json<T: DeserializeOwned>(command: &'static str, output: &[u8]) -> Result<T, Error> {
+    // The error names a place, never the text: values may be passwords.
+    serde_json::from_slice(output).map_err(|error| Error::Output { command, message: error.to_string() })
+}
+
+fn judge(command: &'static str, finished: Finished) -> Result<Vec<u8>, Error> {
+    if finished.status.success() {
+        return Ok(finished.output);
+    }
+    let message = complaint(&String::from_utf8_lossy(&finished.complaint));
+    Err(Error::Failed { command, exit: finished.status.code(), message })
+}
+
+/// Tells the two failures apart that call for another step than trying again.
+fn about(error: Error, release: &ReleaseRef) -> Error {
+    match error {
+        Error::Failed { message, .. } if message.ends_with(NOT_FOUND) => {
+            Error::ReleaseNotFound { release: release.to_string() }
+        }
+        Error::Failed { message, .. } if message.ends_with(PENDING) => {
+            Error::PendingOperation { release: release.to_string() }
+        }
+        other => other,
+    }
+}
+
+/// The error itself, without the warnings before it.
+fn complaint(text: &str) -> String {
+    let start = text.rfind("\nError: ").map_or(0, |newline| newline + 1);
+    let message = &text[start..];
+    bounded(message.strip_prefix("Error: ").unwrap_or(message).trim()).to_owned()
+}
+
+/// The end of a text that is too long.
+fn bounded(text: &str) -> &str {
+    let start = (text.len().saturating_sub(MAX_MESSAGE)..).find(|&index| text.is_char_boundary(index));
+    start.map_or("", |start| &text[start..])
+}
