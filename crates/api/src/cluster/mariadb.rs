@@ -1,0 +1,57 @@
+//! `MariaDB`: the database of the cloud.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_kind};
+
+/// The SQL database that the OpenStack services keep their state in.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.kupenstack.io",
+    version = "v1",
+    kind = "MariaDB",
+    plural = "mariadbs",
+    namespaced,
+    category = "kupenstack",
+    status = "ServiceStatus",
+    derive = "PartialEq",
+    validation = Rule::new("self.metadata.name == 'mariadb'").message("the name must be 'mariadb': one cloud has one MariaDB"),
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
+    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MariaDBSpec {
+    /// What all services share.
+    #[serde(flatten)]
+    pub common: CommonSpec,
+
+    /// The volume that holds the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeClaim>,
+}
+
+/// `MariaDB` as a part of `OpenStack`: every field that is set here is set on the `MariaDB` object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MariaDBTemplate {
+    /// Configuration, images, placement.
+    #[serde(flatten)]
+    pub settings: Settings,
+
+    /// The volume that holds the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeClaim>,
+}
+
+service_kind!(MariaDB {
+    fn volume(&self) -> Option<&VolumeClaim> {
+        self.spec.volume.as_ref()
+    }
+});

@@ -1,0 +1,167 @@
+//! `OpenStack`: the one cloud of this cluster.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    glance::GlanceTemplate, keystone::KeystoneTemplate, mariadb::MariaDBTemplate, memcached::MemcachedTemplate,
+    service::default_region,
+};
+use crate::{Conditions, HasConditions};
+
+/// The OpenStack that this cluster carries. There is one, named `default`; it creates an object per service in
+/// `namespace` and keeps them as declared here. Fields of the service objects that are not set here belong to you.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.kupenstack.io",
+    version = "v1",
+    kind = "OpenStack",
+    plural = "openstacks",
+    category = "kupenstack",
+    status = "OpenStackStatus",
+    derive = "PartialEq",
+    validation = Rule::new("self.metadata.name == 'default'").message("the name must be 'default': one cluster carries one OpenStack"),
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".spec.release"}"#,
+    printcolumn = r#"{"name":"Services","type":"string","jsonPath":".status.ready"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Namespace","type":"string","jsonPath":".spec.namespace","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenStackSpec {
+    /// Namespace that the cloud runs in; made if it does not exist.
+    #[serde(default = "default_namespace")]
+    #[schemars(
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "the cloud can't move to another namespace"}])
+    )]
+    pub namespace: String,
+
+    /// OpenStack release to run, such as `2026.2`.
+    #[schemars(regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
+    pub release: String,
+
+    /// Region of the cloud. OpenStack can't rename a region, so it can't be changed.
+    #[serde(default = "default_region")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "the region can't be changed after the cloud was created"}])
+    )]
+    pub region: String,
+
+    /// Where container images come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageSource>,
+
+    /// Where data is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+
+    /// Settings of the single services.
+    #[serde(default)]
+    pub services: Services,
+
+    /// Which namespaces become projects of the cloud.
+    #[serde(default)]
+    pub projects: Projects,
+}
+
+fn default_namespace() -> String {
+    "openstack".to_owned()
+}
+
+/// Where container images come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageSource {
+    /// Registry and path in front of the image names of the release, such as `registry.example/kupenstack`.
+    #[schemars(length(min = 1, max = 255))]
+    pub registry: String,
+}
+
+/// Where data is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Storage {
+    /// StorageClass of every volume that does not name its own; the cluster's default class when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub class_name: Option<String>,
+}
+
+/// Settings of the single services.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Services {
+    /// The database.
+    #[serde(default)]
+    pub mariadb: MariaDBTemplate,
+    /// The cache.
+    #[serde(default)]
+    pub memcached: MemcachedTemplate,
+    /// The identity service.
+    #[serde(default)]
+    pub keystone: KeystoneTemplate,
+    /// The image service.
+    #[serde(default)]
+    pub glance: GlanceTemplate,
+}
+
+/// Which namespaces become projects of the cloud.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Projects {
+    /// Labels of the namespaces that get a project. All namespaces when absent, but for Kubernetes' own
+    /// (`kube-*`), the cloud's and the operator's. The annotation `kupenstack.io/project: ignore` leaves one out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+}
+
+/// What the operator observed of the cloud.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenStackStatus {
+    /// `Ready`; `Reconciling` or `Stalled` while true.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Conditions,
+    /// Generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Identifier of this cloud; part of the ownership marks on everything it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// Ready services of all services, such as `3/4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
+    /// The services in the order in which they start.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub services: Vec<ServiceSummary>,
+}
+
+/// One service as its own object reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceSummary {
+    /// Kind of the service object.
+    pub kind: String,
+    /// Whether it is ready for the spec it has now.
+    pub ready: bool,
+    /// Reason of its `Ready` condition.
+    pub reason: String,
+    /// Message of its `Ready` condition.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl HasConditions for OpenStack {
+    fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
+        self.status.as_ref().map_or(&[], |s| &s.conditions)
+    }
+}

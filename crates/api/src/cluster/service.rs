@@ -1,0 +1,202 @@
+//! What all service kinds share: one spec part, one status, one trait that the rollout engine drives them by.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Conditions, HasConditions};
+
+/// oslo.config sections: section name → option → value.
+pub type Conf = BTreeMap<String, BTreeMap<String, Value>>;
+
+/// Settings of one service that make sense both on the service's own object and in `OpenStack`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// Options of the service's configuration file, by section: `{DEFAULT: {debug: true}}`. They win over the
+    /// defaults. A list becomes a comma-separated value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "conf_schema")]
+    pub conf: Conf,
+
+    /// Raw values for the service's Helm chart; they have the last word over everything the operator computes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "free_map_schema")]
+    pub values: Option<BTreeMap<String, Value>>,
+
+    /// Container images by task (the chart's `images.tags`), such as `{keystone_api: registry.example/keystone:1}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub images: BTreeMap<String, String>,
+
+    /// One label that a node must have to run this service's pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 1))]
+    pub node_selector: BTreeMap<String, String>,
+}
+
+/// What every service object has in its spec.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommonSpec {
+    /// OpenStack release to run, such as `2026.2`. Decides the container images.
+    #[schemars(regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
+    pub release: String,
+
+    /// Region of the cloud; part of the endpoints in the catalogue.
+    #[serde(default = "default_region")]
+    #[schemars(length(min = 1, max = 255))]
+    pub region: String,
+
+    /// Registry and path in front of the operator's own image names, such as `registry.example/kupenstack`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub image_registry: Option<String>,
+
+    /// While true the operator changes nothing of this service.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+
+    /// Configuration, images, placement.
+    #[serde(flatten)]
+    pub settings: Settings,
+}
+
+/// The region's name when none is given: one cluster is one region, named as the paper does.
+pub(super) fn default_region() -> String {
+    "default".to_owned()
+}
+
+/// A volume to be claimed from the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeClaim {
+    /// Size as a Kubernetes quantity, such as `10Gi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
+    pub size: Option<String>,
+    /// StorageClass; the cluster's default class when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub class_name: Option<String>,
+}
+
+/// Where a step of a rollout stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StepState {
+    /// Not started.
+    Pending,
+    /// Under way.
+    Running,
+    /// Finished.
+    Done,
+    /// Failed; tried again at a growing pace.
+    Failed,
+}
+
+/// One line of the checklist that a rollout is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// What is done, such as `Job keystone-db-sync`.
+    pub name: String,
+    /// Where it stands.
+    pub state: StepState,
+    /// Since when it is in this state (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What it waits for or why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What the operator observed of a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceStatus {
+    /// `Ready`; `Reconciling` or `Stalled` while true.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Conditions,
+    /// Generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// OpenStack release that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
+    /// Chart that is installed, name and version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<String>,
+    /// Helm revision that is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Hash over everything that was rolled out; unchanged means nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// URL of the service inside the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// The rollout as a checklist, in order.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub steps: Vec<Step>,
+}
+
+/// What the rollout engine needs of a service kind.
+pub trait ServiceResource: HasConditions {
+    /// The part of the spec that all services share.
+    fn common(&self) -> &CommonSpec;
+    /// The status last written.
+    fn status(&self) -> Option<&ServiceStatus>;
+    /// Replicas by component, as the chart's `pod.replicas` names them; only those that the spec sets.
+    fn replicas(&self) -> BTreeMap<&'static str, i32> {
+        BTreeMap::new()
+    }
+    /// The data volume, for kinds that have one.
+    fn volume(&self) -> Option<&VolumeClaim> {
+        None
+    }
+}
+
+/// Implements [`ServiceResource`] for a kind whose `spec` flattens a [`CommonSpec`] as `common`.
+macro_rules! service_kind {
+    ($kind:ident { $($override:tt)* }) => {
+        impl $crate::HasConditions for $kind {
+            fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
+                self.status.as_ref().map_or(&[], |s| &s.conditions)
+            }
+        }
+
+        impl $crate::cluster::ServiceResource for $kind {
+            fn common(&self) -> &$crate::cluster::CommonSpec {
+                &self.spec.common
+            }
+            fn status(&self) -> Option<&$crate::cluster::ServiceStatus> {
+                self.status.as_ref()
+            }
+            $($override)*
+        }
+    };
+}
+pub(super) use service_kind;
+
+impl HasConditions for ServiceStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 256,
+        "additionalProperties": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+    })
+}
+
+fn free_map_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true})
+}

@@ -1,0 +1,146 @@
+//! `Image`: a disk image that VMs boot from.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DeletionPolicy, ResourceKind};
+use crate::{Conditions, HasConditions};
+
+/// A disk image in the namespace's project, made from a file on a web server. It becomes an image in Glance.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "kupenstack.io",
+    version = "v1",
+    kind = "Image",
+    plural = "images",
+    namespaced,
+    category = "kupenstack",
+    status = "ImageStatus",
+    derive = "PartialEq",
+    validation = Rule::new("size(self.metadata.name) <= 253").message("the name must have at most 253 characters"),
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Format","type":"string","jsonPath":".spec.format"}"#,
+    printcolumn = r#"{"name":"Size","type":"integer","format":"int64","jsonPath":".status.size"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"ID","type":"string","jsonPath":".status.id","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageSpec {
+    /// URL of the file, http or https. Glance can't replace an image's data, so it can't be changed.
+    #[schemars(
+        length(min = 1, max = 2048),
+        regex(pattern = r"^https?://[^\s/]+(/\S*)?$"),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "src can't be changed, create another Image instead"}])
+    )]
+    pub src: String,
+
+    /// Format that the hypervisor gets (Glance's `disk_format`). A source in another format is converted.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "format can't be changed, create another Image instead"}]))]
+    pub format: ImageFormat,
+
+    /// Digest of the file at `src`: `sha256:` or `sha512:` and the digest in hexadecimal. Other content is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        regex(pattern = r"^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "checksum can't be changed, create another Image instead"}])
+    )]
+    pub checksum: Option<String>,
+
+    /// Smallest disk that a VM with this image may have, in GiB (Glance's `min_disk`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_disk: Option<i64>,
+
+    /// Least memory that a VM with this image may have, in MiB (Glance's `min_ram`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100_000_000))]
+    pub min_ram: Option<i64>,
+
+    /// Further properties of the Glance image, such as `{hw_disk_bus: virtio}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub properties: BTreeMap<String, String>,
+
+    /// What becomes of the Glance image when this object is deleted.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+}
+
+/// Disk image formats that Glance and the hypervisor know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageFormat {
+    /// Plain bytes of the disk.
+    #[default]
+    Raw,
+    /// QEMU's format: small files, snapshots.
+    Qcow2,
+    /// VMware.
+    Vmdk,
+    /// VirtualBox.
+    Vdi,
+    /// Virtual PC and older Hyper-V.
+    Vhd,
+    /// Hyper-V.
+    Vhdx,
+    /// An optical disc.
+    Iso,
+}
+
+/// What the operator observed of an image.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageStatus {
+    /// `Ready`; `Reconciling` or `Stalled` while true.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Conditions,
+    /// Generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Identifier in Glance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Bytes stored in Glance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<i64>,
+    /// Size of the disk that a VM sees, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_size: Option<i64>,
+    /// Digest of the data stored in Glance, such as `sha512:…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Format that the source turned out to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_format: Option<String>,
+}
+
+impl HasConditions for Image {
+    fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
+        self.status.as_ref().map_or(&[], |s| &s.conditions)
+    }
+}
+
+impl ResourceKind for Image {
+    type Status = ImageStatus;
+
+    fn status(&self) -> Option<&ImageStatus> {
+        self.status.as_ref()
+    }
+    fn deletion_policy(&self) -> DeletionPolicy {
+        self.spec.deletion_policy
+    }
+    fn id(status: &ImageStatus) -> Option<&str> {
+        status.id.as_deref()
+    }
+    fn set_common(status: &mut ImageStatus, id: Option<String>, conditions: Conditions, generation: Option<i64>) {
+        status.id = id;
+        status.conditions = conditions;
+        status.observed_generation = generation;
+    }
+}

@@ -1,0 +1,76 @@
+//! Ownership marks: how we know from the create call on that a resource in OpenStack is ours.
+//!
+//! We adopt only what carries our mark and delete only what carries it or is recorded as ours. The mark names the
+//! cluster and the object's UID, so that two clusters that share one cloud, or an object that is deleted and made
+//! anew, never take each other's resources. It holds no slash: Nova refuses slashes in tags and metadata keys.
+
+use std::{fmt, str::FromStr};
+
+use uuid::Uuid;
+
+/// Prefix of every mark.
+const PREFIX: &str = "kupenstack";
+
+/// Identifier of a Kubernetes cluster: the UID of its `kube-system` namespace, which lives as long as the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClusterId(Uuid);
+
+/// The text is not a UUID.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a UUID")]
+pub struct NotAnId(String);
+
+impl FromStr for ClusterId {
+    type Err = NotAnId;
+
+    fn from_str(s: &str) -> Result<Self, NotAnId> {
+        s.parse().map(Self).map_err(|_| NotAnId(s.to_owned()))
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ClusterId {
+    /// The mark on what is made for the object with this UID.
+    pub fn mark(&self, uid: &str) -> String {
+        format!("{PREFIX}:{}:{uid}", self.0)
+    }
+
+    /// An identifier in OpenStack for the object with this UID, for APIs that let the caller choose it: a second
+    /// create is then refused by OpenStack itself.
+    pub fn resource_id(&self, uid: &str) -> String {
+        Uuid::new_v5(&self.0, uid.as_bytes()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
+
+    #[test]
+    fn marks_and_ids_depend_on_cluster_and_object() {
+        let one: ClusterId = CLUSTER.parse().unwrap();
+        let two: ClusterId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
+        assert_eq!(one.mark("u1"), format!("kupenstack:{CLUSTER}:u1"));
+        assert_ne!(one.resource_id("u1"), one.resource_id("u2"));
+        assert_ne!(one.resource_id("u1"), two.resource_id("u1"));
+        assert_eq!(one.resource_id("u1"), one.resource_id("u1"));
+    }
+
+    #[test]
+    fn a_mark_fits_where_it_goes() {
+        let mark = CLUSTER.parse::<ClusterId>().unwrap().mark(CLUSTER);
+        assert!(!mark.contains('/') && mark.len() <= 255);
+    }
+
+    #[test]
+    fn other_text_is_no_cluster_id() {
+        assert!("cluster-1".parse::<ClusterId>().is_err());
+    }
+}
