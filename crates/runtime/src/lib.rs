@@ -1,1 +1,21 @@
-//! KupenStack: runtime.
+//! The only crate that touches kube-runtime: watches and pruned stores, the controller wrapper with its pace,
+//! server-side apply and finalizers, events, metrics, the HTTP server for probes and metrics.
+//!
+//! It must not know any kind of ours, OpenStack or Helm. There is no way around it: every watch is pruned and
+//! survives objects that can't be decoded, every controller has a concurrency limit, every requeue has jitter.
+
+pub mod apply;
+mod controller;
+mod events;
+mod failure;
+pub mod metrics;
+mod pace;
+pub mod server;
+mod watch;
+
+pub use controller::{Context, Controller, Reconcile};
+pub use events::Events;
+pub use failure::Failure;
+pub use watch::{Shared, changes_of};
+
+pub use kube::runtime::reflector::ObjectRef;

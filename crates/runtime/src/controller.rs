@@ -1,0 +1,213 @@
+//! The controller wrapper: one watch of the kind, further triggers, a limit, a pace, metrics.
+
+use std::{
+    fmt::Debug,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
+use kube::{
+    Api, Client, Resource,
+    core::DeserializeGuard,
+    runtime::{
+        WatchStreamExt,
+        controller::{Action, Config},
+        events::EventType,
+        reflector::{self, ObjectRef, store::Writer},
+        watcher,
+    },
+};
+use kupenstack_core::Outcome;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Events, Failure,
+    metrics::Metrics,
+    pace::{Attempts, growing, jittered},
+    watch,
+};
+
+/// What every controller of the process shares.
+#[derive(Clone)]
+pub struct Context {
+    /// Client of the Kubernetes API.
+    pub client: Client,
+    /// Metrics of the process.
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when the process is to stop.
+    pub stop: CancellationToken,
+}
+
+impl Context {
+    pub(crate) fn watch_failed<K: Resource>(&self, error: &watcher::Error)
+    where
+        K::DynamicType: Default,
+    {
+        let kind = K::kind(&K::DynamicType::default()).into_owned();
+        tracing::warn!(kind, %error, "watch interrupted, it is resumed");
+        self.metrics.watch_failed(&kind);
+    }
+}
+
+/// The logic of a controller: one pass over one object.
+pub trait Reconcile<K>: Send + Sync + 'static {
+    /// Brings the object nearer to what it declares and writes its status.
+    fn reconcile(&self, object: Arc<K>) -> BoxFuture<'_, Result<Outcome, Failure>>;
+}
+
+/// A controller of one kind.
+pub struct Controller<K: Resource + 'static> {
+    name: &'static str,
+    api: Api<DeserializeGuard<K>>,
+    concurrency: u16,
+    resync: Duration,
+    triggers: Vec<BoxStream<'static, ObjectRef<K>>>,
+}
+
+impl<K> Controller<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// A controller named `name` (a metric label) of all objects of the kind in the cluster.
+    pub fn new(name: &'static str, context: &Context) -> Self {
+        let api = Api::all(context.client.clone());
+        Self { name, api, concurrency: 8, resync: Duration::from_secs(600), triggers: Vec::new() }
+    }
+
+    /// How many objects are worked on at once; 8 unless told.
+    #[must_use]
+    pub fn concurrency(mut self, limit: u16) -> Self {
+        self.concurrency = limit;
+        self
+    }
+
+    /// How often a settled object is looked at; 10 minutes unless told.
+    #[must_use]
+    pub fn resync(mut self, every: Duration) -> Self {
+        self.resync = every;
+        self
+    }
+
+    /// A further stream of objects to look at.
+    #[must_use]
+    pub fn trigger(mut self, stream: BoxStream<'static, ObjectRef<K>>) -> Self {
+        self.triggers.push(stream);
+        self
+    }
+
+    /// Runs until the context is cancelled; passes under way are finished.
+    pub async fn run(self, reconciler: Arc<dyn Reconcile<K>>, context: Context) {
+        let pass = Arc::new(Pass {
+            name: self.name,
+            resync: self.resync,
+            attempts: Attempts::new(),
+            events: Events::new(context.client.clone()),
+            metrics: Arc::clone(&context.metrics),
+            reconciler,
+        });
+        let (forget, failed) = (Arc::clone(&pass), context.clone());
+        let writer = Writer::default();
+        let store = writer.as_reader();
+        let stream = reflector::reflector(writer, watch::events(self.api, watcher::Config::default()))
+            .inspect_ok(move |event| {
+                if let watcher::Event::Delete(object) = event {
+                    forget.attempts.forget(&ObjectRef::from(object));
+                }
+            })
+            .applied_objects()
+            .inspect_err(move |e| failed.watch_failed::<K>(e))
+            .predicate_filter(
+                |object: &DeserializeGuard<K>| Some(fingerprint(object.meta())),
+                kube::runtime::PredicateConfig::default(),
+            );
+        let config = Config::default().concurrency(self.concurrency).debounce(Duration::from_millis(100));
+        let mut controller = kube::runtime::Controller::for_stream(stream, store).with_config(config);
+        for trigger in self.triggers {
+            controller = controller.reconcile_on(trigger.map(guarded).boxed());
+        }
+        controller
+            .graceful_shutdown_on(context.stop.clone().cancelled_owned())
+            .run(Pass::run, Pass::failed, pass)
+            .for_each(|result| async move {
+                // failures of passes are reported where they happen; a missing object was deleted meanwhile
+                if let Err(e @ kube::runtime::controller::Error::QueueError(_)) = result {
+                    tracing::warn!(controller = self.name, error = %e, "queue");
+                }
+            })
+            .await;
+    }
+}
+
+/// What of an object's metadata makes a pass necessary. Status is left out: we write it ourselves.
+fn fingerprint(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    meta.uid.hash(&mut hasher);
+    meta.generation.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    meta.finalizers.hash(&mut hasher);
+    meta.annotations.hash(&mut hasher);
+    meta.labels.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn guarded<K: Resource<DynamicType = ()>>(key: ObjectRef<K>) -> ObjectRef<DeserializeGuard<K>> {
+    let guarded = ObjectRef::new(&key.name);
+    match &key.namespace {
+        Some(namespace) => guarded.within(namespace),
+        None => guarded,
+    }
+}
+
+struct Pass<K: Resource<DynamicType = ()> + 'static> {
+    name: &'static str,
+    resync: Duration,
+    attempts: Attempts<ObjectRef<DeserializeGuard<K>>>,
+    events: Events,
+    metrics: Arc<Metrics>,
+    reconciler: Arc<dyn Reconcile<K>>,
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass<K> {
+    /// One pass over one object.
+    async fn run(object: Arc<DeserializeGuard<K>>, this: Arc<Self>) -> Result<Action, Failure> {
+        let started = Instant::now();
+        let key = ObjectRef::from(object.as_ref());
+        let decoded = match &object.0 {
+            Ok(object) => Arc::new(object.clone()),
+            Err(invalid) => return Err(Failure::new("Undecodable", invalid.clone())),
+        };
+        let outcome = this.reconciler.reconcile(decoded).await;
+        this.metrics.reconciled(this.name, started.elapsed(), outcome.as_ref().map(Outcome::reason));
+        let outcome = outcome?;
+        tracing::debug!(controller = this.name, object = %key, reason = outcome.reason(), message = outcome.message());
+        Ok(Action::requeue(match outcome {
+            Outcome::Done { .. } => {
+                this.attempts.forget(&key);
+                jittered(this.resync)
+            }
+            Outcome::Waiting { after, .. } => {
+                this.attempts.forget(&key);
+                jittered(after)
+            }
+            Outcome::Blocked { .. } => {
+                growing(Duration::from_secs(10), this.attempts.next(key), Duration::from_secs(600))
+            }
+        }))
+    }
+
+    /// Tells of a failed pass, once per streak as an event, and sets the pace.
+    fn failed(object: Arc<DeserializeGuard<K>>, failure: &Failure, this: Arc<Self>) -> Action {
+        let key = ObjectRef::from(object.as_ref());
+        tracing::warn!(controller = this.name, object = %key, reason = failure.reason(), error = %failure, "pass failed");
+        let attempt = this.attempts.next(key);
+        if attempt == 2 && object.meta().deletion_timestamp.is_none() {
+            let (events, reference) = (this.events.clone(), object.object_ref(&()));
+            let (reason, message) = (failure.reason(), failure.message());
+            tokio::spawn(async move { events.publish(&reference, EventType::Warning, reason, &message).await });
+        }
+        Action::requeue(growing(Duration::from_secs(1), attempt, Duration::from_secs(300)))
+    }
+}

@@ -1,0 +1,143 @@
+//! Watches and stores. Everything kept is pruned first: `managedFields` alone makes a stored object many times
+//! larger than what we read of it.
+
+use std::{fmt::Debug, hash::Hash, sync::Arc};
+
+use futures::{Stream, StreamExt, future::ready, stream::BoxStream};
+use kube::{
+    Api, Resource,
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, ObjectRef, Store, store::Writer},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::broadcast;
+
+use crate::Context;
+
+/// kubectl's copy of the applied manifest.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Removes what nobody reads from an object that is to be kept.
+pub(crate) fn prune<K: Resource>(object: &mut K) {
+    let meta = object.meta_mut();
+    meta.managed_fields = None;
+    if let Some(annotations) = &mut meta.annotations {
+        annotations.remove(LAST_APPLIED);
+    }
+}
+
+/// A pruned watch with its own back-off, so that one failing watch delays no other.
+pub(crate) fn events<K>(
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K::DynamicType: Default,
+{
+    watcher(api, config.page_size(100)).default_backoff().modify(prune)
+}
+
+/// References of objects of `M` that are concerned by changes (or deletions) of objects of `K`. Nothing is kept.
+pub fn changes_of<K, M>(
+    api: Api<K>,
+    config: watcher::Config,
+    context: &Context,
+    concerned: impl Fn(&K) -> Vec<ObjectRef<M>> + Send + 'static,
+) -> BoxStream<'static, ObjectRef<M>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K::DynamicType: Default,
+    M: Resource + 'static,
+    M::DynamicType: Default + Hash + Eq + Clone + Send + Sync,
+{
+    let context = context.clone();
+    events(api, config)
+        .touched_objects()
+        .flat_map(move |result| {
+            let refs = result.inspect_err(|e| context.watch_failed::<K>(e)).map(|k| concerned(&k)).unwrap_or_default();
+            futures::stream::iter(refs)
+        })
+        .boxed()
+}
+
+/// A pruned store of all objects of a kind that several controllers share, with news of its changes.
+pub struct Shared<K: Resource + 'static>
+where
+    K::DynamicType: Hash + Eq,
+{
+    store: Store<K>,
+    news: broadcast::Sender<ObjectRef<K>>,
+}
+
+impl<K> Shared<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Default + Hash + Eq + Clone + Unpin + Send + Sync + Debug,
+{
+    /// Starts the watch; it ends with the context.
+    pub fn start(api: Api<K>, config: watcher::Config, context: &Context) -> Arc<Self> {
+        let writer = Writer::default();
+        let (news, _) = broadcast::channel(1024);
+        let shared = Arc::new(Self { store: writer.as_reader(), news: news.clone() });
+        let (watched, stop) = (context.clone(), context.stop.clone());
+        let stream =
+            reflector::reflector(writer, events(api, config)).touched_objects().take_until(stop.cancelled_owned());
+        tokio::spawn(stream.for_each(move |result| {
+            match result {
+                // nobody listening is fine: a controller may only read the store
+                Ok(object) => drop(news.send(ObjectRef::from(&object))),
+                Err(e) => watched.watch_failed::<K>(&e),
+            }
+            ready(())
+        }));
+        shared
+    }
+
+    /// Waits until the first full list has arrived. Fails only when the watch has ended.
+    pub async fn ready(&self) -> Result<(), crate::Failure> {
+        self.store.wait_until_ready().await.map_err(|e| crate::Failure::new("WatchEnded", e))
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectRef<K>) -> Option<Arc<K>> {
+        self.store.get(key)
+    }
+
+    /// All objects.
+    pub fn all(&self) -> Vec<Arc<K>> {
+        self.store.state()
+    }
+
+    /// References of objects of `M` that are concerned by changes here. `concerned` gets the changed object's
+    /// reference and the object, `None` when it is gone. A listener that fell behind is told of every object.
+    pub fn changes<M>(
+        self: &Arc<Self>,
+        concerned: impl Fn(&ObjectRef<K>, Option<&K>) -> Vec<ObjectRef<M>> + Send + Sync + 'static,
+    ) -> BoxStream<'static, ObjectRef<M>>
+    where
+        M: Resource + 'static,
+        M::DynamicType: Default + Hash + Eq + Clone + Send + Sync,
+    {
+        let (shared, news) = (Arc::clone(self), self.news.subscribe());
+        futures::stream::unfold(news, |mut news| async {
+            match news.recv().await {
+                Ok(key) => Some((Some(key), news)),
+                Err(broadcast::error::RecvError::Lagged(_)) => Some((None, news)),
+                Err(broadcast::error::RecvError::Closed) => None,
+            }
+        })
+        .flat_map(move |news| {
+            let keys = match news {
+                Some(key) => vec![key],
+                None => shared.all().iter().map(|o| ObjectRef::from(o.as_ref())).collect(),
+            };
+            let refs: Vec<_> = keys.iter().flat_map(|k| concerned(k, shared.get(k).as_deref())).collect();
+            futures::stream::iter(refs)
+        })
+        .boxed()
+    }
+}
