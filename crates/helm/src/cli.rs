@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kupenstack_process::{Failure, Finished, Invocation};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
@@ -10,7 +11,6 @@ use tokio::sync::Semaphore;
 use tracing::debug;
 
 use crate::locks::Locks;
-use crate::process::{self, Failure, Finished, Invocation};
 use crate::release::Metadata;
 use crate::{
     Answer, Capabilities, ChartRef, Error, Helm, ReleaseRef, ReleaseState, Rendered, Revision, Status, UpgradeOptions,
@@ -32,6 +32,10 @@ const PASSED_ON: [&str; 12] = [
     "no_proxy",
     "SSL_CERT_FILE",
 ];
+/// The largest answer that is accepted. A release record may not pass 1 MiB, but a rendered chart may.
+const MAX_OUTPUT: usize = 64 << 20;
+/// Helm marks its release as failed when it is asked to stop; this is its time to do so.
+const GRACE: Duration = Duration::from_secs(10);
 /// How much of a complaint an error carries.
 const MAX_MESSAGE: usize = 2048;
 /// Both majors end their error with these words, and say it in no other way (the exit code is always 1).
@@ -139,20 +143,21 @@ impl Cli {
         let _permit = self.permits.acquire().await.ok();
         debug!(command, "running helm");
         let invocation = Invocation {
-            program: &self.settings.program,
+            program: self.settings.program.clone(),
             arguments,
-            environment: &self.environment,
-            directory: self.home.path(),
+            environment: self.environment.clone(),
+            directory: self.home.path().to_owned(),
             input,
             limit: self.settings.timeout,
+            grace: GRACE,
         };
-        match process::run(invocation).await {
-            Ok(finished) => judge(command, finished),
+        match kupenstack_process::run(invocation, MAX_OUTPUT).await {
+            Ok((finished, output)) => judge(command, &finished).map(|()| output),
             Err(Failure::Io(source)) => {
                 Err(Error::Spawn { program: self.settings.program.display().to_string(), source })
             }
             Err(Failure::Timeout) => Err(Error::Timeout { command, limit: self.settings.timeout }),
-            Err(Failure::TooMuchOutput) => Err(Error::Output { command, message: "too large".to_owned() }),
+            Err(failure) => Err(Error::Output { command, message: failure.to_string() }),
         }
     }
 
@@ -272,9 +277,9 @@ fn read_json<T: DeserializeOwned>(command: &'static str, output: &[u8]) -> Resul
     serde_json::from_slice(output).map_err(|error| Error::Output { command, message: error.to_string() })
 }
 
-fn judge(command: &'static str, finished: Finished) -> Result<Vec<u8>, Error> {
+fn judge(command: &'static str, finished: &Finished) -> Result<(), Error> {
     if finished.status.success() {
-        return Ok(finished.output);
+        return Ok(());
     }
     let message = complaint(&String::from_utf8_lossy(&finished.complaint));
     Err(Error::Failed { command, exit: finished.status.code(), message })

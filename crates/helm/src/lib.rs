@@ -16,7 +16,6 @@ mod error;
 mod fake;
 mod locks;
 mod manifest;
-mod process;
 mod release;
 
 use std::future::Future;
