@@ -57,10 +57,12 @@ build_images() {
   gcc -Os -static -s -o "$work/pause" "$HERE/pause.c"
   "$HERE/mkimage.py" "$out/pause.tar" kupenstack.local/pause:1 --entrypoint /pause "$work/pause=/pause"
   "$HERE/mkimage.py" "$out/coredns.tar" kupenstack.local/coredns:1 --entrypoint /coredns "$bin/coredns=/coredns"
+  # A shell for tests. The statically linked busybox crashes when it looks up a name, so curl comes with it.
   for applet in $(busybox --list); do
     [ "$applet" = busybox ] || links+=(--link "/bin/$applet=busybox")
   done
-  "$HERE/mkimage.py" "$out/busybox.tar" kupenstack.local/busybox:1 --folder /tmp:1777 "${links[@]}" "$(command -v busybox)=/bin/busybox"
+  "$HERE/mkimage.py" "$out/busybox.tar" kupenstack.local/busybox:1 --folder /tmp:1777 "${links[@]}" \
+    --program /usr/bin/curl "$(command -v busybox)=/bin/busybox"
 }
 
 build() {

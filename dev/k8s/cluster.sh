@@ -51,4 +51,13 @@ in_node() {
   nsenter --target "$init" --mount --net "$@"
 }
 
+# remove_cgroups N: those of a node that has ended.
+remove_cgroups() {
+  local root
+  for root in /sys/fs/cgroup/"$CGROUP_PREFIX-node$1" /sys/fs/cgroup/*/"$CGROUP_PREFIX-node$1"; do
+    [ -d "$root" ] || continue
+    wait_for 10 "the end of the processes in $root" find "$root" -depth -type d -exec rmdir {} +
+  done
+}
+
 kubectl_local() { "$BIN/kubectl" --kubeconfig "$LOCAL_KUBECONFIG" "$@"; }

@@ -18,14 +18,6 @@ stop_node() {
   wait_for 30 "the end of node$1" gone "$outer"
 }
 
-remove_cgroups() {
-  local root
-  for root in /sys/fs/cgroup/"$CGROUP_PREFIX"-node* /sys/fs/cgroup/*/"$CGROUP_PREFIX"-node*; do
-    [ -d "$root" ] || continue
-    wait_for 10 "the end of the processes in $root" find "$root" -depth -type d -exec rmdir {} +
-  done
-}
-
 # Only the empty folders that a node had to make on the machine, deepest first.
 remove_mount_points() {
   [ -e "$DATA/mount-points" ] || return 0
@@ -34,7 +26,7 @@ remove_mount_points() {
 }
 
 main() {
-  local n
+  local n file
   need_root
   PATH=$PATH:/usr/sbin:/sbin
   [ -d "$STATE" ] || return 0
@@ -44,9 +36,13 @@ main() {
     step "stopping node$n"
     stop_node "$n"
   done
-  rm -f "$DATA"/node*.pid
+  for file in "$DATA"/node*.pid; do # killed ones too
+    [ -e "$file" ] || continue
+    n=${file##*/node}
+    remove_cgroups "${n%.pid}"
+    rm -f "$file"
+  done
   [ ! -d "/sys/class/net/$BRIDGE" ] || ip link del "$BRIDGE"
-  remove_cgroups
   remove_mount_points
   if [ "${1:-}" = --wipe ]; then
     grep -q " $DATA/" /proc/self/mountinfo && die "something is still mounted below $DATA"

@@ -9,6 +9,8 @@ import io
 import json
 import os
 import platform
+import re
+import subprocess
 import tarfile
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -58,6 +60,12 @@ def layer(files, links, folders):
     return out.getvalue()
 
 
+def with_libraries(program):
+    """The program and the shared libraries it is linked with, each at its own path."""
+    linked = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return [f"{os.path.realpath(path)}={path}" for path in [program, *re.findall(r"(/\S+) \(0x", linked)]]
+
+
 def descriptor(kind, blob, **more):
     return {"mediaType": kind, "digest": digest(blob), "size": len(blob), **more}
 
@@ -70,9 +78,11 @@ def main():
     parser.add_argument("--entrypoint", metavar="PROGRAM")
     parser.add_argument("--link", action="append", default=[], metavar="PATH=TARGET")
     parser.add_argument("--folder", action="append", default=[], metavar="PATH[:MODE]")
+    parser.add_argument("--program", action="append", default=[], help="a program, added with its shared libraries")
     args = parser.parse_intermixed_args()
 
-    content = layer(args.files, args.link, args.folder)
+    files = args.files + [pair for program in args.program for pair in with_libraries(program)]
+    content = layer(dict.fromkeys(files), args.link, args.folder)
     config = json.dumps({
         **PLATFORM,
         "config": {"Entrypoint": [args.entrypoint] if args.entrypoint else None, "WorkingDir": "/",

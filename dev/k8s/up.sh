@@ -1,6 +1,6 @@
 #!/bin/bash
 # up.sh: start the local cluster, or what is missing of it, and wait until it works.
-# KUPENSTACK_NODES (1): how many nodes. KUPENSTACK_CLUSTER (0): which of several clusters of this machine.
+# KUPENSTACK_NODES (those that there are, or 1): how many nodes. KUPENSTACK_CLUSTER (0): which of several clusters of this machine.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -8,7 +8,10 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/k8s/cluster.sh
 . "$HERE/cluster.sh"
 
-NODES=${KUPENSTACK_NODES:-1}
+known_nodes() { find "$DATA" -maxdepth 1 -type d -name 'node[0-9]*' 2>/dev/null | wc -l; }
+
+NODES=${KUPENSTACK_NODES:-$(known_nodes)}
+[ "$NODES" != 0 ] || NODES=1
 
 bridge() {
   [ -d "/sys/class/net/$BRIDGE" ] && return
@@ -25,8 +28,10 @@ kernel_modules() {
 has_own_network() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 
 start_node() {
-  local n=$1 outer init
+  local n=$1 outer
   rm -f "$DATA/node$n.pid"
+  # A killed node's cgroups would hold up the kubelet: it looks for the end of each container in them, 3 s long.
+  remove_cgroups "$n"
   # The lock's descriptor stays here: a node that inherited it would hold the lock for ever.
   KUPENSTACK_STATE=$STATE KUPENSTACK_CACHE=$CACHE KUPENSTACK_CLUSTER=$CLUSTER setsid \
     unshare --mount --pid --fork --kill-child --uts --ipc --net --mount-proc \
@@ -34,10 +39,19 @@ start_node() {
   outer=$!
   echo "$outer" >"$DATA/node$n.pid"
   wait_for 10 "node$n's process" node_init "$n"
-  init=$(node_init "$n")
-  wait_for 10 "node$n's network namespace" has_own_network "$init"
-  ip link add "${BRIDGE}n$n" type veth peer name eth0 netns "$init"
-  ip link set "${BRIDGE}n$n" master "$BRIDGE" up
+  wait_for 10 "node$n's network namespace" has_own_network "$(node_init "$n")"
+}
+
+# The kernel removes a killed node's link some time after the node.
+link_gone() { [ ! -e "/sys/class/net/$1" ] || ip link del "$1"; }
+
+connect_node() {
+  local n=$1 link=${BRIDGE}n$1
+  in_node "$n" ip link show eth0 >/dev/null 2>&1 && return
+  wait_for 10 "the end of the link $link" link_gone "$link"
+  ip link add "$link" type veth peer name eth0 netns "$(node_init "$n")"
+  ip link set "$link" master "$BRIDGE" up
+  wait_for 10 "node$n's address" has_address "$n"
 }
 
 # The machine and each node know where each node's pods are.
@@ -100,7 +114,7 @@ main() {
     started+="$n "
   done
   running=$(running_nodes)
-  for n in $running; do wait_for 10 "node$n's address" has_address "$n"; done
+  for n in $running; do connect_node "$n"; done
   routes "$running"
   for n in $running; do wait_for 60 "node$n's containerd" containerd_ready "$n"; done
   "$HERE/import.sh" "$K8S_DIR"/images/*.tar
