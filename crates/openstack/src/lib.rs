@@ -1,1 +1,36 @@
-//! KupenStack: openstack.
+//! A thin `OpenStack` REST client: session, catalogue, paging, retries, and the typed calls that `KupenStack` needs.
+//!
+//! It knows nothing of Kubernetes, reads no files and no environment, and keeps no state but the token it holds.
+//! Types carry only the fields that are used; what a service adds is ignored. Passwords and tokens are never part of
+//! a `Debug`, a `Display`, an [`Error`] or a trace.
+//!
+//! The process chooses rustls' crypto provider: it must be installed before the first [`Client::new`].
+
+mod budget;
+mod cache;
+mod call;
+mod catalog;
+mod client;
+mod config;
+mod error;
+mod fault;
+mod options;
+mod service;
+mod session;
+mod transport;
+
+pub mod identity;
+pub mod image;
+
+pub use budget::Budget;
+pub use cache::ClientCache;
+pub use call::CallName;
+pub use client::Client;
+pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope};
+pub use error::{Error, ErrorKind};
+pub use identity::{
+    Domain, Endpoint, Identity, NewProject, NewUser, Project, ProjectFilter, Role, Service, User, UserFilter,
+};
+pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
+pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
+pub use session::TokenInfo;

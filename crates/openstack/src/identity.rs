@@ -1,0 +1,57 @@
+//! Keystone: domains, projects, users, roles and grants, services and endpoints.
+
+mod catalog;
+mod domain;
+mod project;
+mod role;
+mod user;
+
+pub use catalog::{Endpoint, Service};
+pub use domain::Domain;
+pub use project::{NewProject, Project, ProjectFilter};
+pub use role::Role;
+pub use user::{NewUser, User, UserFilter};
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Client, Error,
+    service::{Query, ServiceClient},
+};
+
+/// Keystone as one user sees it.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    service: ServiceClient,
+}
+
+impl Identity {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { service: ServiceClient::new(client, "identity", "v3") }
+    }
+
+    /// An object by its id; the answer wraps it in its kind.
+    async fn get<T: DeserializeOwned>(&self, segments: &[&str], kind: &str) -> Result<Option<T>, Error> {
+        match self.service.get(segments).await? {
+            Some(answer) => answer.member(kind).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The first object of a filtered list that fits. Keystone compares names as its database does, which may ignore
+    /// case, so the caller compares again.
+    async fn find<T>(
+        &self,
+        collection: &'static str,
+        query: Query,
+        fits: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>, Error>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        use futures::TryStreamExt;
+
+        let found = self.service.clone().list::<T>(collection, query).try_filter(|item| std::future::ready(fits(item)));
+        std::pin::pin!(found).try_next().await
+    }
+}

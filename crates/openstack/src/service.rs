@@ -1,0 +1,149 @@
+//! What the services have in common: JSON calls below an endpoint, and lists that come in pages.
+
+use futures::{Stream, TryStreamExt, stream};
+use http::Method;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use crate::{Client, Error, call::Call, catalog, transport::Answer};
+
+/// One service's API, as one user sees it.
+///
+/// The next services bring along what is theirs, by building a [`Call`] on [`ServiceClient::call`]: Nova's and
+/// Cinder's microversion header, Neutron's `If-Match`.
+#[derive(Debug, Clone)]
+pub(crate) struct ServiceClient {
+    pub(crate) client: Client,
+    service_type: &'static str,
+    version: &'static str,
+}
+
+/// Query parameters.
+pub(crate) type Query = Vec<(&'static str, String)>;
+
+impl ServiceClient {
+    pub(crate) fn new(client: Client, service_type: &'static str, version: &'static str) -> Self {
+        Self { client, service_type, version }
+    }
+
+    /// A call to a path below the endpoint. Segments are encoded, so an id can't lead elsewhere.
+    pub(crate) async fn call(&self, method: Method, segments: &[&str]) -> Result<Call, Error> {
+        let endpoint = self.client.endpoint(self.service_type).await?;
+        let url = append(catalog::versioned(endpoint, self.version), segments);
+        Ok(Call::new(self.service_type, method, url))
+    }
+
+    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
+        self.client.send(call).await
+    }
+
+    /// None if there is no such thing.
+    pub(crate) async fn get(&self, segments: &[&str]) -> Result<Option<Answer>, Error> {
+        let call = self.call(Method::GET, segments).await?;
+        Error::absent_is_none(self.send(&call).await)
+    }
+
+    /// Whether there is such a thing.
+    pub(crate) async fn exists(&self, segments: &[&str]) -> Result<bool, Error> {
+        let call = self.call(Method::HEAD, segments).await?;
+        Ok(Error::absent_is_none(self.send(&call).await)?.is_some())
+    }
+
+    pub(crate) async fn post(&self, segments: &[&str], body: &Value) -> Result<Answer, Error> {
+        let call = self.call(Method::POST, segments).await?.json(body);
+        self.send(&call).await
+    }
+
+    /// False if it was not there, or no longer.
+    pub(crate) async fn delete(&self, segments: &[&str]) -> Result<bool, Error> {
+        let call = self.call(Method::DELETE, segments).await?;
+        Ok(Error::absent_is_none(self.send(&call).await)?.is_some())
+    }
+
+    /// Everything in a list, page by page, as the reader asks for it.
+    pub(crate) fn list<T>(
+        self,
+        collection: &'static str,
+        query: Query,
+    ) -> impl Stream<Item = Result<T, Error>> + Send + use<T>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        stream::try_unfold(Some(Next::First(query)), move |next| {
+            let service = self.clone();
+            async move {
+                let Some(next) = next else { return Ok(None) };
+                let page = service.page(collection, &next).await?;
+                Ok::<_, Error>(Some((stream::iter(page.items.into_iter().map(Ok)), page.next)))
+            }
+        })
+        .try_flatten()
+    }
+
+    async fn page<T: DeserializeOwned>(&self, collection: &'static str, next: &Next) -> Result<Page<T>, Error> {
+        let mut call = self.call(Method::GET, &[collection]).await?;
+        next.set_query(&mut call.url);
+        let answer = self.send(&call).await?;
+        let page = Page::read(&answer, collection)?;
+        if let (Some(Next::Given(query)), Next::Given(this)) = (&page.next, next)
+            && query == this
+        {
+            return Err(answer.malformed("the next page is this page"));
+        }
+        Ok(page)
+    }
+}
+
+/// How the next page is asked for.
+enum Next {
+    First(Query),
+    /// The query of the link that the service gave. Its host and path may be made for other readers (Keystone's is
+    /// the public address), and a token must not follow a link to just anywhere.
+    Given(String),
+}
+
+impl Next {
+    fn set_query(&self, url: &mut Url) {
+        match self {
+            Self::First(query) if query.is_empty() => {}
+            Self::First(query) => {
+                url.query_pairs_mut().extend_pairs(query);
+            }
+            Self::Given(query) => url.set_query(Some(query)),
+        }
+    }
+}
+
+struct Page<T> {
+    items: Vec<T>,
+    next: Option<Next>,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    fn read(answer: &Answer, collection: &str) -> Result<Self, Error> {
+        let body: Value = answer.json()?;
+        // Glance has `next`, Keystone `links.next`.
+        let link = [body.get("next"), body.pointer("/links/next")].into_iter().flatten().find_map(Value::as_str);
+        let next = match link {
+            None => None,
+            Some(link) => match link.split_once('?') {
+                Some((_, query)) => Some(Next::Given(query.to_owned())),
+                None => return Err(answer.malformed("the next page has no query")),
+            },
+        };
+        // Keystone with a list limit: acting on a part as if it were the whole would be worse than failing.
+        if next.is_none() && body.get("truncated").and_then(Value::as_bool) == Some(true) {
+            return Err(answer.malformed(format!("the list of {collection} is cut off")));
+        }
+        Ok(Self { items: answer.member(collection)?, next })
+    }
+}
+
+/// Appends path segments, each encoded.
+pub(crate) fn append(mut url: Url, segments: &[&str]) -> Url {
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments);
+    }
+    url
+}
