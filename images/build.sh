@@ -72,18 +72,19 @@ write_image() {
 
 # image IMAGE: build it unless the store has it. Sets IMAGE, its path, and KEY.
 image() {
-  local started=$SECONDS part
-  KEY=$(image_key "$1")
-  IMAGE=$(path_of "$1" "$KEY")
-  if [[ ! -e $IMAGE ]]; then
+  local key path part started=$SECONDS
+  key=$(image_key "$1")
+  path=$(path_of "$1" "$key")
+  if [[ ! -e $path ]]; then
     open_store
-    part=$WORK/${IMAGE##*/}
-    write_image "$1" "$KEY" "$part"
-    mv "$part" "$IMAGE"
-    keep_newest "$STORE/$1" "${IMAGE##*.}"
-    say "$1: done in $((SECONDS - started)) s, $(($(stat -c %s "$IMAGE") >> 20)) MB"
+    part=$WORK/${path##*/}
+    write_image "$1" "$key" "$part"
+    mv "$part" "$path"
+    keep_newest "$STORE/$1" "${path##*.}"
+    say "$1: done in $((SECONDS - started)) s, $(($(stat -c %s "$path") >> 20)) MB"
   fi
-  touch "$IMAGE"
+  touch "$path"
+  KEY=$key IMAGE=$path
 }
 
 # open_store: before the first write. One builder at a time; what an interrupted one left behind goes.

@@ -30,3 +30,27 @@ make_venv() {
   in_tree "venv-$2" openstack bash -euo pipefail /mnt/venv.sh "/mnt/lock-$2.txt"
   pack "$UPPER" "$1" --path opt/openstack
 }
+
+# The disk of the test VM; the only thing here that is no container layer.
+inputs_vm() { digest_of vm; }
+make_vm() {
+  in_tree vm vm bash -euo pipefail /mnt/make.sh
+  mv "$UPPER/root/tiny.qcow2" "$1"
+}
+
+# A web server for VM images and other fixtures: one static program and what it serves.
+inputs_files() { layer_key vm && digest_of files; }
+make_files() {
+  local root=$WORK/files www=$WORK/files/www
+  in_tree files files bash -euo pipefail /mnt/install.sh
+  install -Dm755 "$UPPER/usr/bin/busybox" "$root/bin/busybox"
+  install -dm755 "$www"
+  image vm
+  install -m644 "$IMAGE" "$www/tiny.qcow2"
+  install -m644 /dev/null "$www/empty.img"
+  (cd "$www" && sha256sum empty.img tiny.qcow2 > sha256sums)
+  pack "$root" "$1"
+}
+
+inputs_operator_tools() { digest_of operator/install.sh; }
+make_operator_tools() { installed operator "$1"; }

@@ -1,0 +1,5 @@
+# shellcheck shell=bash
+# The web server's program, static so that it needs no base. Runs inside the tree.
+apt-get update -q
+apt-get install -qy --no-install-recommends busybox-static
+busybox httpd --help 2>&1 | grep -q foreground
