@@ -1,4 +1,4 @@
-//! All CustomResourceDefinitions, for the command that writes them to files.
+//! The definitions of all kinds, for the command that writes them to files.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

@@ -33,7 +33,7 @@ use crate::{Conditions, HasConditions};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackSpec {
-    /// Namespace that the cloud runs in; made if it does not exist.
+    /// Namespace that the cloud runs in. The operator has rights in one only: its chart's value `cloud.namespace`.
     #[serde(default = "default_namespace")]
     #[schemars(
         regex(pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
@@ -88,7 +88,7 @@ pub struct ImageSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
-    /// StorageClass of every volume that does not name its own; the cluster's default class when absent.
+    /// The `StorageClass` of every volume that does not name its own; the cluster's default class when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub class_name: Option<String>,

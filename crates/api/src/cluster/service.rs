@@ -78,7 +78,7 @@ pub struct VolumeClaim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
     pub size: Option<String>,
-    /// StorageClass; the cluster's default class when absent.
+    /// Its `StorageClass`; the cluster's default class when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub class_name: Option<String>,

@@ -80,9 +80,9 @@ pub enum ImageFormat {
     Raw,
     /// QEMU's format: small files, snapshots.
     Qcow2,
-    /// VMware.
+    /// Disks of `VMware`.
     Vmdk,
-    /// VirtualBox.
+    /// Disks of `VirtualBox`.
     Vdi,
     /// Virtual PC and older Hyper-V.
     Vhd,

@@ -1,0 +1,52 @@
+//! Commands and flags.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// OpenStack as Kubernetes objects.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run controllers until SIGTERM
+    Controller(ControllerArgs),
+    /// Write the custom resource definitions
+    Crds {
+        /// Folder for one file per kind; standard output when absent
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Write the roles of the operator's accounts as templates of its Helm chart
+    Rbac {
+        /// Folder for the templates; standard output when absent
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Write the API reference as Markdown
+    ApiDocs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControllerArgs {
+    /// Controllers to run, separated by commas; all when absent
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) controllers: Vec<String>,
+    /// Address for /livez, /readyz and /metrics
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Folder of the built-in charts
+    #[arg(long, default_value = "/usr/share/kupenstack/charts")]
+    pub(crate) charts: PathBuf,
+    /// Folder for disk images under conversion and other large temporary files
+    #[arg(long, default_value = "/var/lib/kupenstack")]
+    pub(crate) work_dir: PathBuf,
+    /// Namespace of the operator itself; it never becomes a project
+    #[arg(long, env = "POD_NAMESPACE", default_value = "kupenstack-system")]
+    pub(crate) operator_namespace: String,
+}

@@ -1,0 +1,205 @@
+//! What the controllers of the dark arrow need: OpenStack itself as objects.
+
+use super::{Controller, Right, Scope};
+
+const OURS: &str = "cluster.kupenstack.io";
+
+pub(super) const CONTROLLERS: &[Controller] = &[
+    Controller { name: "openstack", rights: &[EVENTS, CLUSTER_ID, CLOUD, SERVICES] },
+    Controller { name: "mariadb", rights: &[EVENTS, ROLLOUT, DATABASE] },
+    Controller { name: "memcached", rights: &[EVENTS, ROLLOUT, CACHE] },
+    Controller { name: "keystone", rights: &[EVENTS, ROLLOUT, IDENTITY] },
+    Controller { name: "glance", rights: &[EVENTS, ROLLOUT, IMAGE] },
+];
+
+const READ: &[&str] = &["get", "list", "watch"];
+const PATCH: &[&str] = &["patch"];
+const UPDATE: &[&str] = &["update"];
+
+const CLOUD: &[Right] = &[
+    Right {
+        scope: Scope::Cluster,
+        group: OURS,
+        resources: &["openstacks"],
+        names: &[],
+        verbs: &["get", "list", "watch", "patch"],
+        why: "the cloud as declared; its finalizer",
+    },
+    Right {
+        scope: Scope::Cluster,
+        group: OURS,
+        resources: &["openstacks/status"],
+        names: &[],
+        verbs: PATCH,
+        why: "the cloud as observed",
+    },
+    Right {
+        scope: Scope::Cluster,
+        group: OURS,
+        resources: &["openstacks/finalizers"],
+        names: &[],
+        verbs: UPDATE,
+        why: "owner references of the service objects",
+    },
+];
+
+const CLUSTER_ID: &[Right] = &[Right {
+    scope: Scope::Cluster,
+    group: "",
+    resources: &["namespaces"],
+    names: &["kube-system"],
+    verbs: &["get"],
+    why: "its UID identifies the cluster in ownership marks",
+}];
+
+const SERVICES: &[Right] = &[Right {
+    scope: Scope::CloudNamespace,
+    group: OURS,
+    resources: &["mariadbs", "memcacheds", "keystones", "glances"],
+    names: &[],
+    verbs: &["get", "list", "watch", "create", "patch", "delete"],
+    why: "one object per service of the cloud",
+}];
+
+/// Rights on a service kind, for its own controller.
+macro_rules! service {
+    ($plural:literal) => {
+        &[
+            Right {
+                scope: Scope::Cluster,
+                group: OURS,
+                resources: &[$plural],
+                names: &[],
+                verbs: READ,
+                why: "the service as declared",
+            },
+            Right {
+                scope: Scope::CloudNamespace,
+                group: OURS,
+                resources: &[$plural],
+                names: &[],
+                verbs: PATCH,
+                why: "its finalizer",
+            },
+            Right {
+                scope: Scope::CloudNamespace,
+                group: OURS,
+                resources: &[concat!($plural, "/status")],
+                names: &[],
+                verbs: PATCH,
+                why: "the service as observed",
+            },
+            Right {
+                scope: Scope::CloudNamespace,
+                group: OURS,
+                resources: &[concat!($plural, "/finalizers")],
+                names: &[],
+                verbs: UPDATE,
+                why: "owner references of what is made for the service",
+            },
+        ]
+    };
+}
+
+const DATABASE: &[Right] = service!("mariadbs");
+const CACHE: &[Right] = service!("memcacheds");
+const IDENTITY: &[Right] = service!("keystones");
+const IMAGE: &[Right] = service!("glances");
+
+const EVENTS: &[Right] = &[
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "events.k8s.io",
+        resources: &["events"],
+        names: &[],
+        verbs: &["create", "patch"],
+        why: "events about services",
+    },
+    Right {
+        scope: Scope::DefaultNamespace,
+        group: "events.k8s.io",
+        resources: &["events"],
+        names: &[],
+        verbs: &["create", "patch"],
+        why: "events about the cloud, which has no namespace",
+    },
+];
+
+/// Everything that a chart may hold.
+const OBJECTS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// A rollout: Helm releases, jobs of our own, and looking at what runs.
+const ROLLOUT: &[Right] = &[
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["secrets", "configmaps", "services", "serviceaccounts", "persistentvolumeclaims"],
+        names: &[],
+        verbs: OBJECTS,
+        why: "objects of charts; Helm keeps its records in Secrets and finds them by label",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "apps",
+        resources: &["deployments", "statefulsets", "daemonsets"],
+        names: &[],
+        verbs: OBJECTS,
+        why: "workloads of charts",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "apps",
+        resources: &["replicasets", "controllerrevisions"],
+        names: &[],
+        verbs: READ,
+        why: "which configuration is still mounted by a revision",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "batch",
+        resources: &["jobs", "cronjobs"],
+        names: &[],
+        verbs: OBJECTS,
+        why: "jobs of charts, run in our order",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "policy",
+        resources: &["poddisruptionbudgets"],
+        names: &[],
+        verbs: OBJECTS,
+        why: "disruption budgets of charts",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "rbac.authorization.k8s.io",
+        resources: &["roles"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"],
+        why: "roles of charts; Kubernetes asks for `escalate` and `bind` to grant what we do not hold ourselves",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "rbac.authorization.k8s.io",
+        resources: &["rolebindings"],
+        names: &[],
+        verbs: OBJECTS,
+        why: "role bindings of charts",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["pods"],
+        names: &[],
+        verbs: READ,
+        why: "why a job or workload does not come up",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["pods/log"],
+        names: &[],
+        verbs: &["get"],
+        why: "the last lines of a failed job",
+    },
+];
