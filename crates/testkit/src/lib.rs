@@ -1,1 +1,19 @@
-//! KupenStack: testkit.
+//! What tests share: a real Kubernetes control plane on this machine, in a few seconds and without root.
+//!
+//! A development dependency only. It must not know any of the crates it serves, and it fails by panicking: a test whose
+//! surroundings do not work has no other way to go on.
+
+#![allow(clippy::panic, reason = "a test helper fails the test")]
+
+mod control_plane;
+mod manifests;
+mod pki;
+mod processes;
+
+pub use control_plane::{ControlPlane, Options};
+
+/// Installs the process-wide TLS provider, as every binary of ours does first of all. May be called repeatedly.
+pub fn install_tls_provider() {
+    // The only error is that one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{Scope, pinned_kind};
+use kube::runtime::wait::{await_condition, conditions::is_crd_established};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// CRDs are served within a second of their creation.
+const CRD_LIMIT: Duration = Duration::from_secs(60);
+
+/// Applies every document; an object without a namespace that needs one goes to `default`.
+pub(crate) async fn apply(client: &Client, yaml: &str) {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("not YAML: {error}\n{yaml}"));
+    for document in documents.into_iter().filter(|document| !document.is_null()) {
+        let object: DynamicObject =
+            serde_json::from_value(document).unwrap_or_else(|error| panic!("not a Kubernetes object: {error}\n{yaml}"));
+        apply_one(client, &object).await.unwrap_or_else(|error| panic!("cannot apply {}: {error}", object.name_any()));
+    }
+}
+
+async fn apply_one(client: &Client, object: &DynamicObject) -> Result<(), kube::Error> {
+    let types = object.types.clone().unwrap_or_default();
+    let kind = GroupVersionKind::try_from(&types).unwrap_or_else(|error| panic!("{types:?}: {error}"));
+    let (resource, capabilities) = pinned_kind(client, &kind).await?;
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => {
+            let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    };
+    let name = object.name_any();
+    api.patch(&name, &PatchParams::apply("testkit").force(), &Patch::Apply(object)).await?;
+    if kind.kind == "CustomResourceDefinition" {
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let established = await_condition(definitions, &name, is_crd_established());
+        if !matches!(timeout(CRD_LIMIT, established).await, Ok(Ok(_))) {
+            panic!("{name} is not served after {CRD_LIMIT:?}");
+        }
+    }
+    Ok(())
+}
