@@ -49,7 +49,9 @@ build_binaries() {
   step "Helm $helm"
   go build "$small" -ldflags "-s -w -X helm.sh/helm/v4/internal/version.version=$helm" -o "$out/helm" helm.sh/helm/v4/cmd/helm
   local applet
-  for applet in $APPLETS; do ln -sf kubebox "$out/$applet"; done
+  for applet in $APPLETS; do ln -s kubebox "$out/$applet"; done
+  # What goes on a person's PATH; a kubelet has no place there.
+  for applet in kubectl helm; do ln -s "../bin/$applet" "$out/../tools/$applet"; done
 }
 
 build_images() {
@@ -68,7 +70,7 @@ build_images() {
 build() {
   local part=$K8S_DIR.part
   rm -rf "$part"
-  mkdir -p "$part/bin" "$part/images" "$part/work"
+  mkdir -p "$part/bin" "$part/tools" "$part/images" "$part/work"
   ensure_go
   (build_binaries "$part/bin")
   step "images of the cluster itself"

@@ -21,6 +21,7 @@ K8S_KEY=$(content_hash "$K8S/go.mod" "$K8S/go.sum" "$K8S"/kubebox/*.go "$K8S"/co
   "$K8S/build.sh" "$K8S/mkimage.py" "$K8S/pause.c")
 K8S_DIR=$CACHE/k8s/$K8S_KEY
 BIN=$K8S_DIR/bin
+TOOLS=$K8S_DIR/tools
 
 node_ip() { echo "$NODE_NET.$(($1 + 1))"; }
 
