@@ -1,5 +1,7 @@
 //! Content hashes.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -13,7 +15,12 @@ pub fn of<T: Serialize>(value: &T) -> String {
 
 /// SHA-256 of bytes in lower-case hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // writing to a String can't fail
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// The first eight characters of a hash: enough to tell versions of one object apart in its name.

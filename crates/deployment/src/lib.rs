@@ -1,1 +1,50 @@
-//! KupenStack: deployment.
+//! The dark arrow: OpenStack itself as Kubernetes objects.
+//!
+//! One rollout [`engine`] drives every service; a service is one module in [`services`] that says what its chart
+//! needs. The top-level controller of `OpenStack` creates the service objects and sums them up. This crate must not
+//! know the resources that users create in OpenStack, nor how Helm is called.
+
+mod board;
+mod build;
+mod catalogue;
+mod checklist;
+mod cloud;
+mod controller;
+mod credentials;
+mod engine;
+mod error;
+mod jobs;
+mod probe;
+mod record;
+mod service;
+mod services;
+mod values;
+mod workloads;
+
+use std::{path::PathBuf, sync::Arc};
+
+use futures::future::BoxFuture;
+use kupenstack_helm::Helm;
+use kupenstack_runtime::Context;
+
+pub use error::Error;
+
+/// What the controllers of this crate need to know of their surroundings.
+#[derive(Clone)]
+pub struct Settings {
+    /// Helm.
+    pub helm: Arc<dyn Helm>,
+    /// Folder with one chart per service.
+    pub charts: PathBuf,
+    /// Namespace that the cloud runs in; the operator's rights end there.
+    pub cloud_namespace: String,
+}
+
+/// The controllers by name, ready to be run.
+pub fn controllers(context: &Context, settings: &Settings) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
+    let board = board::Board::start(context, &settings.cloud_namespace);
+    let engine = Arc::new(engine::Engine::new(context, settings, Arc::clone(&board)));
+    let mut all = vec![cloud::controller(context, settings, Arc::clone(&board))];
+    all.extend(services::controllers(context, &engine, &board, &settings.cloud_namespace));
+    all
+}

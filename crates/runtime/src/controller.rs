@@ -10,7 +10,7 @@ use std::{
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
 use kube::{
     Api, Client, Resource,
-    core::DeserializeGuard,
+    core::{DeserializeGuard, NamespaceResourceScope},
     runtime::{
         WatchStreamExt,
         controller::{Action, Config},
@@ -73,8 +73,19 @@ where
 {
     /// A controller named `name` (a metric label) of all objects of the kind in the cluster.
     pub fn new(name: &'static str, context: &Context) -> Self {
-        let api = Api::all(context.client.clone());
-        Self { name, api, concurrency: 8, resync: Duration::from_secs(600), triggers: Vec::new() }
+        Self::of(name, Api::all(context.client.clone()))
+    }
+
+    /// The same for the objects in one namespace.
+    pub fn in_namespace(name: &'static str, context: &Context, namespace: &str) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        Self::of(name, Api::namespaced(context.client.clone(), namespace))
+    }
+
+    fn of(name: &'static str, api: Api<DeserializeGuard<K>>) -> Self {
+        Self { name, api, concurrency: 8, resync: Duration::from_mins(10), triggers: Vec::new() }
     }
 
     /// How many objects are worked on at once; 8 unless told.
@@ -126,11 +137,11 @@ where
         let config = Config::default().concurrency(self.concurrency).debounce(Duration::from_millis(100));
         let mut controller = kube::runtime::Controller::for_stream(stream, store).with_config(config);
         for trigger in self.triggers {
-            controller = controller.reconcile_on(trigger.map(guarded).boxed());
+            controller = controller.reconcile_on(trigger.map(|key| guarded(&key)).boxed());
         }
         controller
             .graceful_shutdown_on(context.stop.clone().cancelled_owned())
-            .run(Pass::run, Pass::failed, pass)
+            .run(Pass::run, |object, failure, pass| pass.failed(&object, failure), pass)
             .for_each(|result| async move {
                 // failures of passes are reported where they happen; a missing object was deleted meanwhile
                 if let Err(e @ kube::runtime::controller::Error::QueueError(_)) = result {
@@ -153,7 +164,7 @@ fn fingerprint(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta
     hasher.finish()
 }
 
-fn guarded<K: Resource<DynamicType = ()>>(key: ObjectRef<K>) -> ObjectRef<DeserializeGuard<K>> {
+fn guarded<K: Resource<DynamicType = ()>>(key: &ObjectRef<K>) -> ObjectRef<DeserializeGuard<K>> {
     let guarded = ObjectRef::new(&key.name);
     match &key.namespace {
         Some(namespace) => guarded.within(namespace),
@@ -193,21 +204,21 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
                 jittered(after)
             }
             Outcome::Blocked { .. } => {
-                growing(Duration::from_secs(10), this.attempts.next(key), Duration::from_secs(600))
+                growing(Duration::from_secs(10), this.attempts.next(key), Duration::from_mins(10))
             }
         }))
     }
 
     /// Tells of a failed pass, once per streak as an event, and sets the pace.
-    fn failed(object: Arc<DeserializeGuard<K>>, failure: &Failure, this: Arc<Self>) -> Action {
-        let key = ObjectRef::from(object.as_ref());
-        tracing::warn!(controller = this.name, object = %key, reason = failure.reason(), error = %failure, "pass failed");
-        let attempt = this.attempts.next(key);
+    fn failed(&self, object: &DeserializeGuard<K>, failure: &Failure) -> Action {
+        let key = ObjectRef::from(object);
+        tracing::warn!(controller = self.name, object = %key, reason = failure.reason(), error = %failure, "pass failed");
+        let attempt = self.attempts.next(key);
         if attempt == 2 && object.meta().deletion_timestamp.is_none() {
-            let (events, reference) = (this.events.clone(), object.object_ref(&()));
+            let (events, reference) = (self.events.clone(), object.object_ref(&()));
             let (reason, message) = (failure.reason(), failure.message());
             tokio::spawn(async move { events.publish(&reference, EventType::Warning, reason, &message).await });
         }
-        Action::requeue(growing(Duration::from_secs(1), attempt, Duration::from_secs(300)))
+        Action::requeue(growing(Duration::from_secs(1), attempt, Duration::from_mins(5)))
     }
 }

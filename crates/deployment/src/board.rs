@@ -1,0 +1,132 @@
+//! Where every service stands, for those that depend on it.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, future::ready, stream::BoxStream};
+use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
+use kupenstack_api::{
+    HasConditions,
+    cluster::{Glance, Keystone, MariaDB, Memcached},
+};
+use kupenstack_core::conditions;
+use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
+use serde::de::DeserializeOwned;
+
+use crate::service::Kind;
+
+/// Where one service stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) ready: bool,
+    pub(crate) stalled: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+/// Watches the objects of every service kind in the cloud's namespace.
+pub(crate) struct Board {
+    watched: Vec<(Kind, Arc<dyn Watched>)>,
+}
+
+impl Board {
+    pub(crate) fn start(context: &Context, namespace: &str) -> Arc<Self> {
+        let watched = vec![
+            (Kind::MariaDB, watch::<MariaDB>(context, namespace)),
+            (Kind::Memcached, watch::<Memcached>(context, namespace)),
+            (Kind::Keystone, watch::<Keystone>(context, namespace)),
+            (Kind::Glance, watch::<Glance>(context, namespace)),
+        ];
+        Arc::new(Self { watched })
+    }
+
+    /// Waits until all services are known.
+    pub(crate) async fn ready(&self) -> Result<(), Failure> {
+        for (_, watched) in &self.watched {
+            watched.ready().await?;
+        }
+        Ok(())
+    }
+
+    /// Where a service stands; `None` when there is no such object.
+    pub(crate) fn standing(&self, kind: Kind) -> Option<Standing> {
+        self.watched.iter().find(|(k, _)| *k == kind).and_then(|(k, watched)| watched.standing(k.object()))
+    }
+
+    /// News of any service, as a reference to look at.
+    pub(crate) fn changes<M>(&self, concerned: ObjectRef<M>) -> BoxStream<'static, ObjectRef<M>>
+    where
+        M: Resource<DynamicType = ()> + 'static,
+    {
+        let all: Vec<_> = self.watched.iter().map(|(_, watched)| watched.news()).collect();
+        futures::stream::select_all(all).map(move |()| concerned.clone()).boxed()
+    }
+}
+
+/// The store of one kind.
+trait Watched: Send + Sync {
+    fn ready(&self) -> futures::future::BoxFuture<'_, Result<(), Failure>>;
+    fn standing(&self, name: &str) -> Option<Standing>;
+    fn news(&self) -> BoxStream<'static, ()>;
+}
+
+struct Store<K: Resource<DynamicType = ()> + 'static> {
+    namespace: String,
+    shared: Arc<Shared<DeserializeGuard<K>>>,
+}
+
+fn watch<K>(context: &Context, namespace: &str) -> Arc<dyn Watched>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasConditions,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    let api = Api::namespaced(context.client.clone(), namespace);
+    let shared = Shared::start(api, watcher::Config::default(), context);
+    Arc::new(Store::<K> { namespace: namespace.to_owned(), shared })
+}
+
+impl<K> Watched for Store<K>
+where
+    K: Resource<DynamicType = ()> + HasConditions,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    fn ready(&self) -> futures::future::BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(self.shared.ready())
+    }
+
+    fn standing(&self, name: &str) -> Option<Standing> {
+        let object = self.shared.get(&ObjectRef::new(name).within(&self.namespace))?;
+        Some(match &object.0 {
+            Ok(object) => standing_of(object),
+            Err(invalid) => Standing {
+                ready: false,
+                stalled: true,
+                reason: "Undecodable".to_owned(),
+                message: invalid.error.clone(),
+            },
+        })
+    }
+
+    fn news(&self) -> BoxStream<'static, ()> {
+        // the reference does not matter: one namespace holds one object of each kind
+        self.shared
+            .changes(|_, _| vec![ObjectRef::<k8s_openapi::api::core::v1::Namespace>::new("any")])
+            .then(|_| ready(()))
+            .boxed()
+    }
+}
+
+fn standing_of<K: ResourceExt + HasConditions>(object: &K) -> Standing {
+    let all = object.conditions();
+    let deleting = object.meta().deletion_timestamp.is_some();
+    let (reason, message) = match conditions::find(all, conditions::READY) {
+        _ if deleting => ("Deleting".to_owned(), "is being deleted".to_owned()),
+        Some(c) => (c.reason.clone(), c.message.clone()),
+        None => ("Pending".to_owned(), "not looked at yet".to_owned()),
+    };
+    Standing {
+        ready: !deleting && conditions::is_ready(all, object.meta().generation),
+        stalled: conditions::find(all, conditions::STALLED).is_some(),
+        reason,
+        message,
+    }
+}

@@ -1,0 +1,75 @@
+//! A rollout as a list that a person reads from top to bottom.
+
+use jiff::Timestamp;
+use kupenstack_api::cluster::{Step, StepState};
+
+/// Collects the steps of a pass. A step that is as it was keeps the time since when.
+pub(crate) struct Checklist<'a> {
+    previous: &'a [Step],
+    now: Timestamp,
+    steps: Vec<Step>,
+}
+
+impl<'a> Checklist<'a> {
+    pub(crate) fn new(previous: &'a [Step], now: Timestamp) -> Self {
+        Self { previous, now, steps: Vec::new() }
+    }
+
+    pub(crate) fn done(&mut self, name: impl Into<String>) {
+        self.push(name.into(), StepState::Done, None);
+    }
+
+    pub(crate) fn running(&mut self, name: impl Into<String>, message: impl Into<String>) {
+        self.push(name.into(), StepState::Running, Some(message.into()));
+    }
+
+    pub(crate) fn failed(&mut self, name: impl Into<String>, message: impl Into<String>) {
+        self.push(name.into(), StepState::Failed, Some(message.into()));
+    }
+
+    /// Steps that are still to come.
+    pub(crate) fn pending(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            self.push(name, StepState::Pending, None);
+        }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map(|s| s.name.as_str())
+    }
+
+    pub(crate) fn finish(self) -> Vec<Step> {
+        self.steps
+    }
+
+    fn push(&mut self, name: String, state: StepState, message: Option<String>) {
+        let before = self.previous.iter().find(|p| p.name == name && p.state == state);
+        let since = before.and_then(|p| p.since.clone()).or_else(|| match state {
+            StepState::Pending => None,
+            _ => Timestamp::from_second(self.now.as_second()).ok().map(|t| t.to_string()),
+        });
+        self.steps.push(Step { name, state, since, message });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_keeps_its_time_until_its_state_changes() {
+        let at = |s| Timestamp::from_second(s).unwrap();
+        let mut first = Checklist::new(&[], at(0));
+        first.done("a");
+        first.running("b", "…");
+        let first = first.finish();
+        let mut second = Checklist::new(&first, at(60));
+        second.done("a");
+        second.done("b");
+        second.pending(["c".to_owned()]);
+        let second = second.finish();
+        assert_eq!(second[0], first[0]);
+        assert_eq!(second[1].since.as_deref(), Some("1970-01-01T00:01:00Z"));
+        assert_eq!(second[2].since, None);
+    }
+}

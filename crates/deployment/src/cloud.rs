@@ -1,0 +1,223 @@
+//! `OpenStack`: creates the service objects and sums them up.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch},
+};
+use kupenstack_api::{
+    FINALIZER, HasConditions,
+    cluster::{GROUP, OpenStack, OpenStackStatus, ServiceSummary},
+};
+use kupenstack_core::{Outcome, conditions, merge, reason};
+use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply};
+use serde_json::{Value, json};
+
+use crate::{
+    Settings,
+    board::{Board, Standing},
+    service::Kind,
+    services,
+};
+
+/// The controller of the cloud.
+pub(crate) fn controller(
+    context: &Context,
+    settings: &Settings,
+    board: Arc<Board>,
+) -> (&'static str, BoxFuture<'static, ()>) {
+    let controller = Controller::<OpenStack>::new("openstack", context)
+        .concurrency(1)
+        .trigger(board.changes(ObjectRef::new("default")));
+    let reconciler = Cloud {
+        client: context.client.clone(),
+        namespace: settings.cloud_namespace.clone(),
+        board,
+        events: Events::new(context.client.clone()),
+    };
+    ("openstack", controller.run(Arc::new(reconciler), context.clone()).boxed())
+}
+
+struct Cloud {
+    client: Client,
+    namespace: String,
+    board: Arc<Board>,
+    events: Events,
+}
+
+impl Reconcile<OpenStack> for Cloud {
+    fn reconcile(&self, cloud: Arc<OpenStack>) -> BoxFuture<'_, Result<Outcome, Failure>> {
+        async move {
+            self.board.ready().await?;
+            let api: Api<OpenStack> = Api::all(self.client.clone());
+            let Some(cloud) = api.get_opt(&cloud.name_any()).await? else { return Ok(Outcome::ready("gone")) };
+            let outcome = if cloud.meta().deletion_timestamp.is_some() {
+                self.remove(&api, &cloud).await?
+            } else {
+                self.converge(&api, &cloud).await?
+            };
+            self.report(&api, &cloud, &outcome).await?;
+            Ok(outcome)
+        }
+        .boxed()
+    }
+}
+
+impl Cloud {
+    async fn converge(&self, api: &Api<OpenStack>, cloud: &OpenStack) -> Result<Outcome, Failure> {
+        if cloud.spec.namespace != self.namespace {
+            let message = format!(
+                "spec.namespace: this operator may only work in namespace {}; use that, or install the operator with cloud.namespace={}",
+                self.namespace, cloud.spec.namespace
+            );
+            return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
+        }
+        if let Err(message) = crate::catalogue::Release::find(&cloud.spec.release) {
+            return Ok(Outcome::blocked("UnknownRelease", message));
+        }
+        if !apply::has_finalizer(cloud, FINALIZER) {
+            apply::add_finalizer(api, cloud, FINALIZER).await?;
+        }
+        for kind in Kind::ALL {
+            self.apply_service(kind, cloud).await?;
+        }
+        let mut missing = Kind::ALL.into_iter().filter_map(|kind| match self.board.standing(kind) {
+            Some(standing) if standing.ready => None,
+            other => Some((kind, other)),
+        });
+        Ok(match missing.next() {
+            None => Outcome::ready(format!("release {} runs and answers", cloud.spec.release)),
+            Some((kind, Some(Standing { stalled: true, message, .. }))) => {
+                Outcome::blocked("ServiceStalled", format!("{}: {message}", kind.name()))
+            }
+            Some((kind, standing)) => {
+                let why = standing.map_or("being created".to_owned(), |s| s.message);
+                Outcome::waiting("ServicesNotReady", format!("{}: {why}", kind.name()))
+                    .within(std::time::Duration::from_mins(5))
+            }
+        })
+    }
+
+    /// Applies the fields of a service's object that the cloud's spec sets, unless they are so already.
+    async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<(), Failure> {
+        let api = self.service_api(kind);
+        let existing = api.get_opt(kind.object()).await?;
+        let spec = declared(kind, cloud);
+        if let Some(existing) = &existing {
+            let paused = existing.data["spec"]["paused"] == true;
+            if paused || existing.meta().deletion_timestamp.is_some() || contains(&existing.data["spec"], &spec) {
+                return Ok(());
+            }
+        }
+        let object = json!({
+            "apiVersion": format!("{GROUP}/v1"),
+            "kind": kind.name(),
+            "metadata": {"name": kind.object(), "ownerReferences": [cloud.controller_owner_ref(&())]},
+            "spec": spec,
+        });
+        api.patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
+        Ok(())
+    }
+
+    /// Deletes the service objects; each goes when those that need it are gone.
+    async fn remove(&self, api: &Api<OpenStack>, cloud: &OpenStack) -> Result<Outcome, Failure> {
+        let mut left = Vec::new();
+        for kind in Kind::ALL {
+            let services = self.service_api(kind);
+            let Some(service) = services.get_opt(kind.object()).await? else { continue };
+            let ours = service.owner_references().iter().any(|o| Some(&o.uid) == cloud.meta().uid.as_ref());
+            if !ours {
+                continue;
+            }
+            if service.meta().deletion_timestamp.is_none() {
+                services.delete(kind.object(), &DeleteParams::default()).await?;
+            }
+            left.push(kind.name());
+        }
+        if left.is_empty() {
+            apply::remove_finalizer(api, cloud, FINALIZER).await?;
+            return Ok(Outcome::ready("removed; its data is kept"));
+        }
+        Ok(Outcome::waiting(reason::DELETING, format!("waits until {} are gone", left.join(", "))))
+    }
+
+    async fn report(&self, api: &Api<OpenStack>, cloud: &OpenStack, outcome: &Outcome) -> Result<(), Failure> {
+        if cloud.meta().deletion_timestamp.is_some() && outcome.is_done() {
+            return Ok(());
+        }
+        let old = cloud.status.clone().unwrap_or_default();
+        let cluster_id = match &old.cluster_id {
+            Some(id) => Some(id.clone()),
+            None => self.cluster_id().await?,
+        };
+        let services: Vec<_> = Kind::ALL.into_iter().filter_map(|kind| self.summary(kind)).collect();
+        let ready = services.iter().filter(|s| s.ready).count();
+        let generation = cloud.meta().generation;
+        let status = OpenStackStatus {
+            conditions: conditions::render(outcome, generation, &old.conditions, Timestamp::now()),
+            observed_generation: generation,
+            cluster_id,
+            ready: Some(format!("{ready}/{}", Kind::ALL.len())),
+            services,
+        };
+        apply::status(api, cloud, cloud.status.as_ref(), &status).await?;
+        self.events.transition(&cloud.object_ref(&()), cloud.conditions(), outcome).await;
+        Ok(())
+    }
+
+    fn summary(&self, kind: Kind) -> Option<ServiceSummary> {
+        let standing = self.board.standing(kind)?;
+        Some(ServiceSummary {
+            kind: kind.name().to_owned(),
+            ready: standing.ready,
+            reason: standing.reason,
+            message: standing.message,
+        })
+    }
+
+    /// The cluster's identity: the UID of a namespace that lives as long as the cluster.
+    async fn cluster_id(&self) -> Result<Option<String>, Failure> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        Ok(namespaces.get_metadata("kube-system").await?.metadata.uid)
+    }
+
+    fn service_api(&self, kind: Kind) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: GROUP.to_owned(),
+            version: "v1".to_owned(),
+            api_version: format!("{GROUP}/v1"),
+            kind: kind.name().to_owned(),
+            plural: format!("{}s", kind.object()),
+        };
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+}
+
+/// What the cloud's spec sets of a service's spec.
+fn declared(kind: Kind, cloud: &OpenStack) -> Value {
+    let spec = &cloud.spec;
+    let mut common = json!({"release": spec.release, "region": spec.region});
+    if let Some(images) = &spec.images {
+        common["imageRegistry"] = json!(images.registry);
+    }
+    let mut own = services::of(kind).declared_by(spec);
+    let class = spec.storage.as_ref().and_then(|s| s.class_name.as_ref());
+    if let (Some(class), true) = (class, services::of(kind).has_volume()) {
+        own = merge::layers([json!({"volume": {"className": class}}), own]);
+    }
+    merge::layers([common, own])
+}
+
+/// Whether everything in `wanted` is so in `actual`.
+fn contains(actual: &Value, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        (Value::Object(actual), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| actual.get(key).is_some_and(|a| contains(a, value)))
+        }
+        (actual, wanted) => actual == wanted,
+    }
+}

@@ -1,0 +1,150 @@
+//! From a service kind to the engine and back.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    batch::v1::Job,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    core::{NamespaceResourceScope, PartialObjectMeta},
+    runtime::watcher,
+};
+use kupenstack_api::{
+    FINALIZER,
+    cluster::{ServiceResource, ServiceStatus},
+};
+use kupenstack_core::{Outcome, conditions, reason};
+use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    board::Board,
+    engine::Engine,
+    service::{Request, Service},
+};
+
+/// The controller of one service kind in the cloud's namespace.
+pub(crate) fn controller<K>(
+    service: impl Service,
+    context: &Context,
+    engine: &Arc<Engine>,
+    board: &Arc<Board>,
+    namespace: &str,
+) -> (&'static str, BoxFuture<'static, ()>)
+where
+    K: ServiceResource + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    let name = service.kind().object();
+    let object = ObjectRef::<K>::new(name).within(namespace);
+    let controller = Controller::<K>::in_namespace(name, context, namespace)
+        .concurrency(1)
+        .trigger(board.changes(object.clone()))
+        .trigger(workload_changes::<K, Job>(context, namespace, name))
+        .trigger(workload_changes::<K, Deployment>(context, namespace, name))
+        .trigger(workload_changes::<K, StatefulSet>(context, namespace, name));
+    let reconciler =
+        ServiceController { service, engine: Arc::clone(engine), events: Events::new(context.client.clone()) };
+    (name, controller.run(Arc::new(reconciler), context.clone()).boxed())
+}
+
+/// News of a release's objects of one kind, metadata only.
+fn workload_changes<K, W>(context: &Context, namespace: &str, service: &str) -> BoxStream<'static, ObjectRef<K>>
+where
+    K: Resource<DynamicType = ()> + 'static,
+    W: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    W: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    let object = ObjectRef::<K>::new(service).within(namespace);
+    let config = watcher::Config::default().labels(&format!("release_group={service}"));
+    let api: Api<PartialObjectMeta<W>> = Api::namespaced(context.client.clone(), namespace);
+    changes_of(api, config, context, move |_| vec![object.clone()])
+}
+
+struct ServiceController<S> {
+    service: S,
+    engine: Arc<Engine>,
+    events: Events,
+}
+
+impl<S, K> Reconcile<K> for ServiceController<S>
+where
+    S: Service,
+    K: ServiceResource + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
+    fn reconcile(&self, object: Arc<K>) -> BoxFuture<'_, Result<Outcome, Failure>> {
+        async move {
+            let namespace = object.namespace().unwrap_or_default();
+            let api: Api<K> = Api::namespaced(self.engine.client.clone(), &namespace);
+            // read anew: the watch may lag behind our own last write, and a pass compares with what is stored
+            let Some(object) = api.get_opt(&object.name_any()).await? else {
+                return Ok(Outcome::ready("gone"));
+            };
+            let request = request(&object);
+            if request.deleting {
+                return self.remove(&api, &object, &request).await;
+            }
+            if !apply::has_finalizer(&object, FINALIZER) {
+                apply::add_finalizer(&api, &object, FINALIZER).await?;
+            }
+            match self.engine.pass(&self.service, &request).await {
+                Ok((outcome, status)) => {
+                    apply::status(&api, &object, object.status(), &status).await?;
+                    self.events.transition(&object.object_ref(&()), object.conditions(), &outcome).await;
+                    Ok(outcome)
+                }
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    let outcome = Outcome::waiting(failure.reason(), failure.message());
+                    apply::status(&api, &object, object.status(), &with_outcome(&request, &outcome)).await?;
+                    Err(failure)
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+impl<S: Service> ServiceController<S> {
+    async fn remove<K>(&self, api: &Api<K>, object: &K, request: &Request) -> Result<Outcome, Failure>
+    where
+        K: ServiceResource + Resource<DynamicType = ()>,
+        K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        if !apply::has_finalizer(object, FINALIZER) {
+            return Ok(Outcome::ready("gone"));
+        }
+        let outcome = self.engine.remove(&self.service, request).await?;
+        if outcome.is_done() {
+            apply::remove_finalizer(api, object, FINALIZER).await?;
+            return Ok(outcome);
+        }
+        let status = with_outcome(request, &outcome);
+        apply::status(api, object, object.status(), &status).await?;
+        Ok(Outcome::waiting(reason::DELETING, outcome.message()))
+    }
+}
+
+/// The status as it was, with other conditions.
+fn with_outcome(request: &Request, outcome: &Outcome) -> ServiceStatus {
+    let (generation, before) = (request.generation, &request.status);
+    let conditions = conditions::render(outcome, generation, &before.conditions, jiff::Timestamp::now());
+    ServiceStatus { conditions, observed_generation: generation, ..before.clone() }
+}
+
+fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Request {
+    Request {
+        namespace: object.namespace().unwrap_or_default(),
+        generation: object.meta().generation,
+        deleting: object.meta().deletion_timestamp.is_some(),
+        owner: object.controller_owner_ref(&()).unwrap_or_default(),
+        common: object.common().clone(),
+        replicas: object.replicas(),
+        volume: object.volume().cloned(),
+        status: object.status().cloned().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a pass of the rollout engine failed.
+
+use kupenstack_runtime::Failure;
+
+/// Why a pass of the rollout engine failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Helm failed.
+    #[error("helm failed for the release")]
+    Helm(#[from] kupenstack_helm::Error),
+    /// Kubernetes refused a request or was not reachable.
+    #[error("the Kubernetes API refused a request")]
+    Kubernetes(#[source] Failure),
+    /// The chart is not there or not readable.
+    #[error("the chart in {path} can't be read")]
+    Chart {
+        /// Folder of the chart.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A rendered object is not what Kubernetes expects.
+    #[error("the chart renders a {what} that can't be used")]
+    Rendered {
+        /// What it should be.
+        what: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A Secret of generated credentials lost a key. It is not generated anew: what runs still uses the old value.
+    #[error("Secret {secret} has no usable key {key}; restore it from a backup")]
+    Credential {
+        /// Name of the Secret.
+        secret: String,
+        /// Name of the key.
+        key: String,
+    },
+}
+
+impl Error {
+    /// Reason word for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Helm(e) => e.reason(),
+            Self::Kubernetes(e) => e.reason(),
+            Self::Chart { .. } => "ChartUnreadable",
+            Self::Rendered { .. } => "ChartUnusable",
+            Self::Credential { .. } => "CredentialLost",
+        }
+    }
+}
+
+impl From<kube::Error> for Error {
+    fn from(e: kube::Error) -> Self {
+        Self::Kubernetes(e.into())
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(e: Failure) -> Self {
+        Self::Kubernetes(e)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Self::new(e.reason(), e)
+    }
+}

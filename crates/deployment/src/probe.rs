@@ -1,0 +1,80 @@
+//! Proofs by a real request that a service works.
+
+use std::time::Duration;
+
+use kupenstack_openstack::{Client, CloudConfig, Options};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+/// Longest a proof may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a service is not proven to work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotProven {
+    #[error("no connection to {address}: {source}")]
+    Connection { address: String, source: std::io::Error },
+    #[error("no answer from {address} within {} s", LIMIT.as_secs())]
+    Timeout { address: String },
+    #[error("{address} gives an unexpected answer")]
+    Answer { address: String },
+    #[error("{0}")]
+    OpenStack(#[from] kupenstack_openstack::Error),
+    #[error("{0}")]
+    Config(#[from] kupenstack_openstack::ConfigError),
+    #[error("the administrator's password is not known yet")]
+    NoAccess,
+}
+
+/// Connects, says `greeting`, and expects an answer that `fits`.
+pub(crate) async fn tcp(address: &str, greeting: &[u8], fits: impl Fn(&[u8]) -> bool) -> Result<(), NotProven> {
+    let connection = |source| NotProven::Connection { address: address.to_owned(), source };
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await.map_err(connection)?;
+        stream.write_all(greeting).await.map_err(connection)?;
+        let mut answer = [0; 64];
+        let n = stream.read(&mut answer).await.map_err(connection)?;
+        if fits(answer.get(..n).unwrap_or_default()) {
+            Ok(())
+        } else {
+            Err(NotProven::Answer { address: address.to_owned() })
+        }
+    };
+    timeout(LIMIT, exchange).await.map_err(|_| NotProven::Timeout { address: address.to_owned() })?
+}
+
+/// A client of the cloud that gives up soon: a proof is repeated anyway.
+pub(crate) fn client(access: Option<CloudConfig>) -> Result<Client, NotProven> {
+    let options = Options { timeout: LIMIT, ..Options::default() };
+    Ok(Client::new(access.ok_or(NotProven::NoAccess)?, options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_expected_answer_is_a_proof() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(b"VERSION 1.6\r\n").await;
+            }
+        });
+        assert!(tcp(&address, b"version\r\n", |a| a.starts_with(b"VERSION ")).await.is_ok());
+        let wrong = tcp(&address, b"version\r\n", |a| a.starts_with(b"ERROR")).await;
+        assert!(matches!(wrong, Err(NotProven::Answer { .. })), "{wrong:?}");
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_named() {
+        let error = tcp("127.0.0.1:1", b"", |_| true).await.unwrap_err();
+        assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    }
+}

@@ -1,0 +1,129 @@
+//! What a service tells the engine about itself.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kupenstack_api::cluster::{CommonSpec, OpenStackSpec, ServiceStatus, VolumeClaim};
+use kupenstack_openstack::CloudConfig;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use crate::{catalogue::Part, credentials::Generated, probe::NotProven};
+
+/// Index of a service in the order in which services start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    MariaDB,
+    Memcached,
+    Keystone,
+    Glance,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::MariaDB, Self::Memcached, Self::Keystone, Self::Glance];
+
+    /// The kind's name in the API.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::MariaDB => "MariaDB",
+            Self::Memcached => "Memcached",
+            Self::Keystone => "Keystone",
+            Self::Glance => "Glance",
+        }
+    }
+
+    /// Name of the one object of the kind, of its chart and of its Helm release.
+    pub(crate) fn object(self) -> &'static str {
+        match self {
+            Self::MariaDB => "mariadb",
+            Self::Memcached => "memcached",
+            Self::Keystone => "keystone",
+            Self::Glance => "glance",
+        }
+    }
+}
+
+/// A service of the cloud: what its chart needs and how it is proven to work. The engine does the rest.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// Which service this is.
+    fn kind(&self) -> Kind;
+
+    /// Services that must be ready before this one starts.
+    fn dependencies(&self) -> &'static [Kind];
+
+    /// Credentials that are generated for this service, once.
+    fn credentials(&self) -> &'static [Generated];
+
+    /// The chart's `images.tags` and the image each runs from.
+    fn images(&self) -> &'static [(&'static str, Part)];
+
+    /// Name of the component whose pods serve, as in the chart's `labels` and `pod.replicas`.
+    fn component(&self) -> &'static str;
+
+    /// Values that only this service's chart has. `secrets` holds the generated credentials of all services so far.
+    fn values(&self, request: &Request, secrets: &Secrets) -> Value;
+
+    /// The user's options as the chart's `conf`: sections of the service's configuration file.
+    fn conf(&self, request: &Request) -> Value {
+        match &request.common.settings.conf {
+            conf if conf.is_empty() => json!({}),
+            conf => json!({self.kind().object(): conf}),
+        }
+    }
+
+    /// The service's object as the cloud's spec wants it: only fields that the cloud's spec sets.
+    fn declared_by(&self, cloud: &OpenStackSpec) -> Value;
+
+    /// Whether the service keeps data on a volume.
+    fn has_volume(&self) -> bool {
+        false
+    }
+
+    /// URL inside the cluster.
+    fn endpoint(&self, namespace: &str) -> String;
+
+    /// Access to the cloud that this service hands out once its release is there.
+    fn admin_access(&self, _request: &Request, _secrets: &Secrets) -> Option<CloudConfig> {
+        None
+    }
+
+    /// Proves by a real request that the service works.
+    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>>;
+}
+
+/// Generated credentials by `<service>/<key>`.
+#[derive(Default)]
+pub(crate) struct Secrets(BTreeMap<String, SecretString>);
+
+impl Secrets {
+    pub(crate) fn insert(&mut self, kind: Kind, key: &str, value: SecretString) {
+        self.0.insert(format!("{}/{key}", kind.object()), value);
+    }
+
+    /// `text` with every credential in it blackened: logs of failed pods may quote one.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        self.0
+            .values()
+            .map(ExposeSecret::expose_secret)
+            .filter(|s| !s.is_empty())
+            .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+
+    /// A credential of a service; `None` when that service has none yet.
+    pub(crate) fn get(&self, kind: Kind, key: &str) -> Option<&SecretString> {
+        self.0.get(&format!("{}/{key}", kind.object()))
+    }
+}
+
+/// A service object, read once for a pass. The engine works on this, so that it is compiled once for all kinds.
+pub(crate) struct Request {
+    pub(crate) namespace: String,
+    pub(crate) generation: Option<i64>,
+    pub(crate) deleting: bool,
+    pub(crate) owner: OwnerReference,
+    pub(crate) common: CommonSpec,
+    pub(crate) replicas: BTreeMap<&'static str, i32>,
+    pub(crate) volume: Option<VolumeClaim>,
+    pub(crate) status: ServiceStatus,
+}

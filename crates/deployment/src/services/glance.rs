@@ -1,0 +1,74 @@
+//! Glance: the image service.
+
+use std::pin::pin;
+
+use futures::{FutureExt, TryStreamExt, future::BoxFuture};
+use kupenstack_api::cluster::OpenStackSpec;
+use kupenstack_openstack::{CloudConfig, ImageFilter};
+use serde_json::{Value, json};
+
+use super::keystone::Keystone;
+use crate::{
+    catalogue::Part,
+    credentials::Generated,
+    probe::{self, NotProven},
+    service::{Kind, Request, Secrets, Service},
+    values::{DB_PASSWORD, SERVICE_PASSWORD},
+};
+
+pub(crate) struct Glance;
+
+impl Service for Glance {
+    fn kind(&self) -> Kind {
+        Kind::Glance
+    }
+
+    fn dependencies(&self) -> &'static [Kind] {
+        &[Kind::MariaDB, Kind::Memcached, Kind::Keystone]
+    }
+
+    fn credentials(&self) -> &'static [Generated] {
+        &[Generated::Password(DB_PASSWORD), Generated::Password(SERVICE_PASSWORD)]
+    }
+
+    fn images(&self) -> &'static [(&'static str, Part)] {
+        &[
+            ("glance_api", Part::OpenStack),
+            ("glance_db_sync", Part::OpenStack),
+            ("db_init", Part::OpenStack),
+            ("ks_register", Part::OpenStack),
+            ("dep_check", Part::OpenStack),
+        ]
+    }
+
+    fn component(&self) -> &'static str {
+        "api"
+    }
+
+    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
+        json!({})
+    }
+
+    fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
+        json!(cloud.services.glance)
+    }
+
+    fn has_volume(&self) -> bool {
+        true
+    }
+
+    fn endpoint(&self, namespace: &str) -> String {
+        format!("http://glance.{namespace}.svc:9292")
+    }
+
+    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+        async move {
+            let access: Option<CloudConfig> = Keystone.admin_access(request, secrets);
+            // the list goes through the catalogue, Glance, its check of the token at Keystone, and its database
+            let images = probe::client(access)?.image();
+            pin!(images.list(&ImageFilter::default())).try_next().await?;
+            Ok(())
+        }
+        .boxed()
+    }
+}

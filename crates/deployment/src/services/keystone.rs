@@ -1,0 +1,85 @@
+//! Keystone: the identity service.
+
+use futures::{FutureExt, future::BoxFuture};
+use kupenstack_api::cluster::OpenStackSpec;
+use kupenstack_openstack::{CloudConfig, Credentials, DomainRef, Interface, ProjectScope};
+use serde_json::{Value, json};
+
+use crate::{
+    catalogue::Part,
+    credentials::Generated,
+    probe::{self, NotProven},
+    service::{Kind, Request, Secrets, Service},
+    values::{ADMIN_PASSWORD, DB_PASSWORD},
+};
+
+pub(crate) struct Keystone;
+
+impl Service for Keystone {
+    fn kind(&self) -> Kind {
+        Kind::Keystone
+    }
+
+    fn dependencies(&self) -> &'static [Kind] {
+        &[Kind::MariaDB, Kind::Memcached]
+    }
+
+    fn credentials(&self) -> &'static [Generated] {
+        &[
+            Generated::Password(DB_PASSWORD),
+            Generated::Password(ADMIN_PASSWORD),
+            Generated::FernetKeys("keystone-fernet-keys"),
+            Generated::FernetKeys("keystone-credential-keys"),
+        ]
+    }
+
+    fn images(&self) -> &'static [(&'static str, Part)] {
+        &[
+            ("keystone_api", Part::OpenStack),
+            ("keystone_db_sync", Part::OpenStack),
+            ("bootstrap", Part::OpenStack),
+            ("db_init", Part::OpenStack),
+            ("dep_check", Part::OpenStack),
+        ]
+    }
+
+    fn component(&self) -> &'static str {
+        "api"
+    }
+
+    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
+        // the key repositories are ours: they live longer than the release
+        json!({"manifests": {"job_fernet_setup": false, "job_credential_setup": false}})
+    }
+
+    fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
+        json!(cloud.services.keystone)
+    }
+
+    fn endpoint(&self, namespace: &str) -> String {
+        format!("http://keystone.{namespace}.svc:5000/v3")
+    }
+
+    fn admin_access(&self, request: &Request, secrets: &Secrets) -> Option<CloudConfig> {
+        Some(CloudConfig {
+            auth_url: self.endpoint(&request.namespace).parse().ok()?,
+            credentials: Credentials {
+                username: "admin".to_owned(),
+                password: secrets.get(Kind::Keystone, ADMIN_PASSWORD)?.clone(),
+                user_domain: DomainRef::default(),
+                project: Some(ProjectScope::Name { name: "admin".to_owned(), domain: DomainRef::default() }),
+            },
+            region: Some(request.common.region.clone()),
+            interface: Interface::Internal,
+            ca_certificate: None,
+        })
+    }
+
+    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+        async move {
+            probe::client(self.admin_access(request, secrets))?.authenticate().await?;
+            Ok(())
+        }
+        .boxed()
+    }
+}
