@@ -16,7 +16,7 @@ ensure_go() {
   need_commands go=golang-go
   local minor
   minor=$(go env GOVERSION | sed 's/^go1\.\([0-9]*\).*/\1/')
-  [ "$minor" -ge 21 ] || fetch_go
+  if [ "$minor" -ge 21 ]; then export GOTOOLCHAIN=auto; else fetch_go; fi
 }
 
 # fetch_go: an older Go fetches a newer one as the module it is, and puts it on PATH.
@@ -78,6 +78,18 @@ build() {
   rm -rf "$part/work"
   # The folder appears under its name only when it is complete.
   mv "$part" "$K8S_DIR"
+  remove_old
+}
+
+in_use() { find /proc/[0-9]*/exe -lname "$1/*" 2>/dev/null | grep -q .; }
+
+# remove_old: all but the three builds used last, and what a running node needs.
+remove_old() {
+  local dir
+  find "$CACHE/k8s" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -rn | tail -n +4 | cut -d ' ' -f 2 |
+    while read -r dir; do
+      in_use "$dir" || rm -rf "$dir"
+    done
 }
 
 main() {
@@ -91,6 +103,7 @@ main() {
     flock 9
     [ -d "$K8S_DIR" ] || build
   fi
+  touch "$K8S_DIR"
   echo "$K8S_DIR"
 }
 
