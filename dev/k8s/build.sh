@@ -81,7 +81,8 @@ build() {
   remove_old
 }
 
-in_use() { find /proc/[0-9]*/exe -lname "$1/*" 2>/dev/null | grep -q .; }
+# in_use DIR: processes come and go while find looks, so only what it found counts, not its result.
+in_use() { [ -n "$(find /proc/[0-9]*/exe -lname "$1/*" 2>/dev/null)" ]; }
 
 # remove_old: all but the three builds used last, and what a running node needs.
 remove_old() {
