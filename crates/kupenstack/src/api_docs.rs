@@ -21,7 +21,7 @@ pub(crate) fn markdown() -> anyhow::Result<String> {
     for crd in kupenstack_api::crds::all() {
         if crd.spec.group != group {
             group.clone_from(&crd.spec.group);
-            text.push_str(&format!("\n## {group}\n"));
+            text.extend(["\n## ", &group, "\n"]);
         }
         text.push_str(&kind(&crd).with_context(|| format!("kind {}", crd.spec.names.kind))?);
     }
@@ -44,12 +44,12 @@ fn kind(crd: &CustomResourceDefinition) -> anyhow::Result<String> {
         meaning = one_line(&schema["properties"]["spec"]["description"]),
     );
     for rule in rules(&schema) {
-        text.push_str(&format!("\nRule: {rule}.\n"));
+        text.extend(["\nRule: ", &rule, ".\n"]);
     }
     for part in ["spec", "status"] {
         let mut rows = Vec::new();
         fields(part, &schema["properties"][part], &mut rows);
-        text.push_str(&format!("\n{TABLE_HEAD}{}\n", rows.join("\n")));
+        text.extend(["\n", TABLE_HEAD, &rows.join("\n"), "\n"]);
     }
     Ok(text)
 }

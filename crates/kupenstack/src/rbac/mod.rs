@@ -52,16 +52,36 @@ pub(crate) const CLOUD: Account = Account { name: "cloud", controllers: cloud::C
 /// The account that makes what users declare.
 pub(crate) const RESOURCES: Account = Account { name: "resources", controllers: resources::CONTROLLERS };
 
+/// A rule of a role: rights that differ only in their resources, together.
+#[derive(Debug)]
+struct Rule {
+    right: Right,
+    resources: Vec<&'static str>,
+}
+
 impl Account {
-    /// All rights of the controllers, each once.
-    fn rights(&self, scope: Scope) -> Vec<Right> {
-        let mut rights = Vec::new();
-        for right in self.controllers.iter().flat_map(|c| c.rights).copied().flatten() {
-            if right.scope == scope && !rights.contains(right) {
-                rights.push(*right);
+    /// The rules that hold in `scope`: all rights of all controllers, each once.
+    fn rules(&self, scope: Scope) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = Vec::new();
+        let rights = self.controllers.iter().flat_map(|c| c.rights).copied().flatten();
+        for right in rights.filter(|r| r.scope == scope) {
+            let known = rules.iter_mut().find(|rule| Right { resources: right.resources, ..rule.right } == *right);
+            match known {
+                Some(rule) => rule.add(right.resources),
+                None => rules.push(Rule { right: *right, resources: right.resources.to_vec() }),
             }
         }
-        rights
+        rules
+    }
+}
+
+impl Rule {
+    fn add(&mut self, resources: &[&'static str]) {
+        for resource in resources {
+            if !self.resources.contains(resource) {
+                self.resources.push(resource);
+            }
+        }
     }
 }
 
@@ -69,16 +89,16 @@ impl Account {
 pub(crate) fn files() -> Files {
     let accounts = [&CLOUD, &RESOURCES].map(|a| (format!("{}.yaml", a.name), render::account(a)));
     let users = ("users.yaml".to_owned(), users::roles(&kupenstack_api::crds::all()));
-    accounts.into_iter().chain([users]).collect()
+    let names = ("_controllers.tpl".to_owned(), render::controllers(&[CLOUD, RESOURCES]));
+    accounts.into_iter().chain([users, names]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all_rights() -> Vec<Right> {
-        let scopes = [Scope::Cluster, Scope::CloudNamespace, Scope::DefaultNamespace];
-        [CLOUD, RESOURCES].iter().flat_map(|a| scopes.iter().flat_map(|s| a.rights(*s))).collect()
+    fn all_rights() -> impl Iterator<Item = &'static Right> {
+        [CLOUD, RESOURCES].into_iter().flat_map(|a| a.controllers).flat_map(|c| c.rights).copied().flatten()
     }
 
     #[test]
@@ -92,10 +112,20 @@ mod tests {
 
     #[test]
     fn what_could_take_over_the_cluster_stays_in_the_clouds_namespace() {
-        const SENSITIVE: &[&str] = &["secrets", "roles", "rolebindings", "serviceaccounts", "pods", "deployments", "jobs"];
-        for right in all_rights().iter().filter(|r| r.scope != Scope::CloudNamespace) {
+        const SENSITIVE: &[&str] =
+            &["secrets", "roles", "rolebindings", "serviceaccounts", "pods", "deployments", "jobs"];
+        for right in all_rights().filter(|r| r.scope != Scope::CloudNamespace) {
             assert!(right.resources.iter().all(|r| !SENSITIVE.contains(r)), "{right:?}");
         }
+    }
+
+    #[test]
+    fn a_right_that_two_controllers_need_is_one_rule() {
+        let rules = CLOUD.rules(Scope::CloudNamespace);
+        let statuses: Vec<_> = rules.iter().filter(|r| r.resources.contains(&"keystones/status")).collect();
+        assert_eq!(statuses.len(), 1);
+        assert!(statuses[0].resources.contains(&"glances/status"), "{statuses:?}");
+        assert_eq!(rules.iter().filter(|r| r.resources.contains(&"pods/log")).count(), 1);
     }
 
     #[test]
