@@ -40,5 +40,9 @@ prepare() {
   echo "first start: the data folder is complete"
 }
 
+# After a forced deletion the former pod may still be writing. The server inherits the lock and holds it while it lives.
+exec 9>"$volume/lock"
+flock --nonblock 9 || echo "waiting for the former server to end"
+flock 9
 [[ -d $data ]] || prepare
 exec mariadbd --defaults-file=/etc/mariadb/my.cnf
