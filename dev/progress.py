@@ -4,9 +4,11 @@
 progress.py SECONDS: reads nothing but watches (kubectl), so it says something whenever there is news. Ends with 0 when
 OpenStack `default` is Ready, with 1 after SECONDS or when an object says that only a person can help (Stalled).
 """
+import atexit
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -16,10 +18,11 @@ CLOUD = "openstacks.cluster.kupenstack.io"
 SERVICES = [f"{name}.cluster.kupenstack.io" for name in ("mariadbs", "memcacheds", "keystones", "glances")]
 # Between the end of a watch (the API server ends each after a while) and the next one.
 AGAIN_AFTER = 1
+STARTED = int(os.environ.get("KUPENSTACK_T0", time.time() * 1000)) / 1000
 
 
 def elapsed():
-    return time.time() - int(os.environ.get("KUPENSTACK_T0", time.time() * 1000)) / 1000
+    return time.time() - STARTED
 
 
 def say(text):
@@ -36,14 +39,19 @@ def objects(stream):
             text = ""
 
 
-def follow(kind, news):
+def follow(kind, news, watches):
     command = ["kubectl", "get", kind, "--all-namespaces", "--watch", "--output", "json"]
     while True:
-        watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for item in objects(watch.stdout):
+        watches[kind] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for item in objects(watches[kind].stdout):
             news.put(item)
-        watch.wait()
+        watches[kind].wait()
         time.sleep(AGAIN_AFTER)
+
+
+def end_all(watches):
+    for watch in watches.values():
+        watch.kill()
 
 
 class Service:
@@ -51,7 +59,7 @@ class Service:
 
     def __init__(self):
         self.steps = {}
-        self.ready = None
+        self.ready = {}
         self.since = {}
 
     def tell(self, item):
@@ -94,9 +102,11 @@ def is_true(item, kind):
 
 
 def run(limit):
-    news = queue.Queue()
+    news, watches = queue.Queue(), {}
+    atexit.register(end_all, watches)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for kind in [CLOUD, *SERVICES]:
-        threading.Thread(target=follow, args=(kind, news), daemon=True).start()
+        threading.Thread(target=follow, args=(kind, news, watches), daemon=True).start()
     said, cloud, end = {}, None, time.monotonic() + limit
     while True:
         try:

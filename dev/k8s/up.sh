@@ -8,10 +8,13 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/k8s/cluster.sh
 . "$HERE/cluster.sh"
 
-known_nodes() { find "$DATA" -maxdepth 1 -type d -name 'node[0-9]*' 2>/dev/null | wc -l; }
+known_nodes() {
+  local dir n=0
+  for dir in "$DATA"/node*/; do [ ! -d "$dir" ] || n=$((n + 1)); done
+  echo $((n > 0 ? n : 1))
+}
 
 NODES=${KUPENSTACK_NODES:-$(known_nodes)}
-[ "$NODES" != 0 ] || NODES=1
 
 bridge() {
   [ -d "/sys/class/net/$BRIDGE" ] && return
