@@ -115,6 +115,7 @@ keep_newest() {
 
 [[ $# -gt 0 ]] || set -- infra openstack-2026.2 operator files vm
 for name; do
+  [[ $name != operator ]] || find_operator
   image "$name"
   printf '%s\t%s\t%s\n' "$name" "$(ref_of "$name" "$KEY")" "$IMAGE"
 done

@@ -12,7 +12,7 @@ make_base() {
 }
 
 inputs_infra() { digest_of infra; }
-make_infra() { installed infra "$1"; }
+make_infra() { installed infra infra "$1"; }
 
 # The program every service pod waits with. It is on top, so that a change to it costs no rebuild of what is below.
 inputs_entrypoint() { digest_of base/kubernetes_entrypoint.py; }
@@ -22,19 +22,19 @@ make_entrypoint() {
 }
 
 inputs_openstack() { digest_of openstack/install.sh; }
-make_openstack() { installed openstack "$1"; }
+make_openstack() { installed openstack openstack "$1"; }
 
 # One virtual environment with every service of a release, from its lock.
 inputs_venv() { digest_of openstack/venv.sh "openstack/lock-$1.txt"; }
 make_venv() {
-  in_tree "venv-$2" openstack bash -euo pipefail /mnt/venv.sh "/mnt/lock-$2.txt"
+  in_tree "venv-$2" openstack bash /mnt/venv.sh "/mnt/lock-$2.txt"
   pack "$UPPER" "$1" --path opt/openstack
 }
 
 # The disk of the test VM; the only thing here that is no container layer.
 inputs_vm() { digest_of vm; }
 make_vm() {
-  in_tree vm vm bash -euo pipefail /mnt/make.sh
+  in_tree vm vm bash /mnt/make.sh
   mv "$UPPER/root/tiny.qcow2" "$1"
 }
 
@@ -42,7 +42,7 @@ make_vm() {
 inputs_files() { layer_key vm && digest_of files; }
 make_files() {
   local root=$WORK/files www=$WORK/files/www
-  in_tree files files bash -euo pipefail /mnt/install.sh
+  in_tree files files bash /mnt/install.sh
   install -Dm755 "$UPPER/usr/bin/busybox" "$root/bin/busybox"
   install -dm755 "$www"
   image vm
@@ -53,4 +53,31 @@ make_files() {
 }
 
 inputs_operator_tools() { digest_of operator/install.sh; }
-make_operator_tools() { installed operator "$1"; }
+make_operator_tools() { installed operator_tools operator "$1"; }
+
+# The operator's program, helm and the charts. find_operator must have been called.
+inputs_operator() {
+  sha256sum < "$OPERATOR" && sha256sum < "$HELM"
+  (cd "$HERE/../charts/openstack" && find -L . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+  digest_of operator/check.sh
+}
+make_operator() {
+  local chart bin=$WORK/operator.upper/usr/local/bin charts=$WORK/operator.upper/usr/share/kupenstack/charts
+  mkdir -p "$bin" "$charts"
+  strip -o "$bin/kupenstack" "$OPERATOR"
+  install -m755 "$HELM" "$bin/helm"
+  # -L: a chart links to the library chart beside it, and each must be whole where it lies alone.
+  for chart in "$HERE"/../charts/openstack/*/templates; do cp -rL "${chart%/templates}" "$charts/"; done
+  rm -r "$charts/toolkit"
+  in_tree operator operator bash /mnt/check.sh
+  pack "$UPPER" "$1"
+}
+
+# find_operator: build the operator's program. Sets OPERATOR and HELM, the files.
+find_operator() {
+  local profile=${KUPENSTACK_PROFILE:-dev} cache=${STORE%/*}
+  HELM=${HELM_BIN:-$(find "$cache"/k8s/*/bin/helm -printf '%T@ %p\n' 2> /dev/null | sort -rn | sed -n '1s/^[^ ]* //p')}
+  [[ -x $HELM ]] || { say "no helm: set HELM_BIN" && return 1; }
+  OPERATOR=$cache/target/${profile/#dev/debug}/kupenstack
+  (cd "$HERE/.." && CARGO_TARGET_DIR=$cache/target cargo build --quiet --profile "$profile" -p kupenstack >&2)
+}

@@ -101,8 +101,8 @@ base_tree() {
   mv "$TREE.part" "$TREE"
 }
 
-# installed NAME OUT: what images/NAME/install.sh changes in the base, as a layer.
+# installed NAME SOURCE OUT: what images/SOURCE/install.sh changes in the base, as a layer.
 installed() {
-  in_tree "$1" "$1" bash -euo pipefail /mnt/install.sh
-  pack "$UPPER" "$2"
+  in_tree "$1" "$2" bash /mnt/install.sh
+  pack "$UPPER" "$3"
 }

@@ -1,5 +1,7 @@
-# shellcheck shell=bash
+#!/bin/bash
 # The web server's program, static so that it needs no base. Runs inside the tree.
+set -euo pipefail
+
 apt-get update -q
 apt-get install -qy --no-install-recommends busybox-static
 busybox httpd --help 2>&1 | grep -q foreground

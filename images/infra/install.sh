@@ -1,5 +1,6 @@
-# shellcheck shell=bash
+#!/bin/bash
 # The backends of a small cloud in one image: MariaDB, RabbitMQ, memcached. Runs inside the tree.
+set -euo pipefail
 
 # Charts name these numbers, so they must not depend on the order in which packages are installed.
 groupadd --system --gid 101 mysql

@@ -1,5 +1,7 @@
-# shellcheck shell=bash
+#!/bin/bash
 # venv.sh LOCK: every service of a release in /opt/openstack, the only folder kept. Runs inside the tree.
+set -euo pipefail
+
 lock=$1 venv=/opt/openstack
 export UV_CACHE_DIR=/srv/uv UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never PIP_CACHE_DIR=/srv/pip
 

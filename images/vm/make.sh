@@ -1,6 +1,8 @@
-# shellcheck shell=bash
+#!/bin/bash
 # The test VM's disk, /root/tiny.qcow2: Debian's cloud kernel and a busybox initramfs on FAT, booted by syslinux.
 # Runs inside the tree.
+set -euo pipefail
+
 drivers=(virtio_pci virtio_net virtio_blk virtio_rng)
 kernel=/root/kernel initrd=/root/initrd
 

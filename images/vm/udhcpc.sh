@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC2154,SC2086
 # udhcpc calls this with what the DHCP server said in variables.
 case $1 in bound | renew) ;; *) exit 0 ;; esac
 
