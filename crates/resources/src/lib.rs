@@ -1,1 +1,58 @@
-//! KupenStack: resources.
+//! The dotted arrow: what users want from their OpenStack, as Kubernetes objects, made true.
+//!
+//! One generic [flow](flow) drives every resource kind through its [`Actuator`](actuator::Actuator); namespaces
+//! become projects beside it. All of them share one [`Cloud`](cloud::Cloud): where it is, whether it is up, and the
+//! clients of its users. This crate must not know how the cloud is deployed, Helm, or how a watch works.
+
+mod actuator;
+mod cloud;
+mod flow;
+mod image;
+mod projects;
+mod stop;
+mod wake;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
+
+use crate::{actuator::Actuator, cloud::Cloud, flow::Flow, image::ImageActuator};
+
+/// What the controllers need to be told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Namespace of the operator; it never becomes a project.
+    pub operator_namespace: String,
+    /// Folder for images on their way, for this process alone; what an earlier process left there is removed.
+    pub work_dir: PathBuf,
+}
+
+/// A controller by its name, as a future that ends with the context.
+pub type Named = (&'static str, BoxFuture<'static, ()>);
+
+/// The controllers of this crate, `projects` and `image`, none of them running yet. Has to be called within a tokio
+/// runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
+pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
+    let cloud = Cloud::start(context, &settings.operator_namespace);
+    let image = ImageActuator::new(&settings.work_dir)?;
+    Ok(vec![
+        ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
+        ("image", run(cloud, image, context.clone()).boxed()),
+    ])
+}
+
+/// Runs the controller of one resource kind.
+async fn run<A: Actuator>(cloud: Arc<Cloud>, actuator: A, context: Context) {
+    if let Err(error) = cloud.known().await {
+        tracing::info!(controller = A::NAME, %error, "not started");
+        return;
+    }
+    // a change behind our back is seen within a minute
+    let controller = Controller::<A::Kind>::new(A::NAME, &context)
+        .concurrency(A::CONCURRENCY)
+        .resync(Duration::from_mins(1))
+        .trigger(wake::objects::<A::Kind>(&cloud, A::SERVICES));
+    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, actuator, &context));
+    controller.run(flow, context).await;
+}

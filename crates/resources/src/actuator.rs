@@ -1,0 +1,115 @@
+//! What a resource kind has to tell the generic flow.
+
+use std::{fmt::Debug, sync::Arc};
+
+use futures::future::BoxFuture;
+use kube::{Resource, core::NamespaceResourceScope};
+use kupenstack_api::resources::ResourceKind;
+use kupenstack_core::Outcome;
+use kupenstack_openstack::Client;
+use kupenstack_runtime::Failure;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{cloud::Site, stop::Stop};
+
+/// A namespaced resource kind of ours.
+pub(crate) trait Kind:
+    ResourceKind
+    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: ResourceKind
+        + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// A request or several to OpenStack.
+pub(crate) type Step<'a, T> = BoxFuture<'a, Result<T, Stop>>;
+
+/// An object and the place where its resource is to be.
+pub(crate) struct Target<K> {
+    /// The object as it was when the pass began.
+    pub(crate) object: Arc<K>,
+    /// The identifier recorded in its status.
+    pub(crate) recorded: Option<String>,
+    /// Our mark on what belongs to the object.
+    pub(crate) mark: String,
+    /// The first of the identifiers that are the object's own, for APIs that let the caller choose.
+    pub(crate) own_id: String,
+    /// The cloud.
+    pub(crate) site: Site,
+    /// The namespace's user; the administrator to delete what has lost that user.
+    pub(crate) client: Client,
+    /// Whether the client may do anything to anything, so that only the mark tells what is ours.
+    pub(crate) as_admin: bool,
+}
+
+/// Makes one kind true. The flow calls these; none of them may know what comes before or after.
+pub(crate) trait Actuator: Send + Sync + 'static {
+    /// The kind of object.
+    type Kind: Kind;
+    /// What stands for it in OpenStack.
+    type Resource: Send + Sync + 'static;
+
+    /// Name of the controller.
+    const NAME: &'static str;
+    /// What people call the resource.
+    const NOUN: &'static str;
+    /// Kinds of the service objects that have to be ready before anything is created.
+    const SERVICES: &'static [&'static str];
+    /// How many objects are worked on at once.
+    const CONCURRENCY: u16;
+
+    /// Finds what is ours: by the recorded identifier, else by mark or constraint. Something foreign is never ours.
+    fn observe<'a>(&'a self, target: &'a Target<Self::Kind>) -> Step<'a, Option<Self::Resource>>;
+
+    /// Whether a resource is one that can be used and kept, not the rest of an attempt that broke off.
+    fn is_whole(&self, resource: &Self::Resource) -> bool;
+
+    /// Makes the resource, or completes or replaces the rest of an earlier attempt. It may take long and may be
+    /// dropped at any point; it tells its `progress`, and the identifier as soon as there is one.
+    fn create<'a>(&'a self, target: &'a Target<Self::Kind>, progress: &'a dyn Progress) -> Step<'a, Self::Resource>;
+
+    /// The steps that bring a resource to what the object declares, each sending only what differs. None when nothing
+    /// does. Every step is run, even when one before it failed.
+    fn updates<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
+
+    /// Asks OpenStack to delete the resource. It is gone when it can't be observed any more.
+    fn delete<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Step<'a, ()>;
+
+    /// The resource's identifier.
+    fn id<'a>(&self, resource: &'a Self::Resource) -> &'a str;
+
+    /// Tells what users look for in the status, and whether the resource is as declared.
+    fn report(
+        &self,
+        target: &Target<Self::Kind>,
+        resource: &Self::Resource,
+        status: &mut <Self::Kind as ResourceKind>::Status,
+    ) -> Outcome;
+}
+
+/// Where a long creation tells how far it is.
+pub(crate) trait Progress: Send + Sync {
+    /// Tells what is being done; shown before long.
+    fn say(&self, reason: &'static str, message: String);
+
+    /// Records the identifier of what was just made, at once.
+    fn created<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failure>>;
+}

@@ -1,0 +1,178 @@
+//! The one cloud, shared by all controllers: where it is, whether it is up, and clients of its users.
+
+mod access;
+mod standing;
+
+use std::sync::Arc;
+
+use futures::{StreamExt, future::ready, stream::BoxStream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, core::PartialObjectMeta, runtime::watcher};
+use kupenstack_api::cluster::OpenStack;
+use kupenstack_openstack::{Client, CloudConfig, Observation, Observer, Options};
+use kupenstack_runtime::{Context, Failure, ObjectRef, Shared, metrics::Metrics};
+use tokio::sync::broadcast;
+
+use self::access::Access;
+pub(crate) use self::{
+    access::{CLOUDS_YAML, project_secret},
+    standing::{Site, Standing},
+};
+use crate::stop::Stop;
+
+/// Name of the one cloud.
+const DEFAULT: &str = "default";
+
+/// A namespace without all that is not metadata.
+pub(crate) type NamespaceMeta = PartialObjectMeta<Namespace>;
+
+/// The cloud as this process knows it.
+pub(crate) struct Cloud {
+    kubernetes: kube::Client,
+    operator_namespace: String,
+    openstack: Arc<Shared<OpenStack>>,
+    namespaces: Arc<Shared<NamespaceMeta>>,
+    access: Access,
+    refusals: broadcast::Sender<String>,
+}
+
+impl Cloud {
+    /// Starts to watch the cloud and the namespaces.
+    pub(crate) fn start(context: &Context, operator_namespace: &str) -> Arc<Self> {
+        let kubernetes = context.client.clone();
+        let observer: Arc<dyn Observer> = Arc::new(Counted(Arc::clone(&context.metrics)));
+        let options = Options { observer: Some(observer), ..Options::default() };
+        let (refusals, _) = broadcast::channel(64);
+        Arc::new(Self {
+            operator_namespace: operator_namespace.to_owned(),
+            openstack: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
+            namespaces: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
+            access: Access::new(kubernetes.clone(), options),
+            kubernetes,
+            refusals,
+        })
+    }
+
+    /// Waits until the cloud and the namespaces are known: before that, a cloud that is not seen must not be taken
+    /// for one that does not exist.
+    pub(crate) async fn known(&self) -> Result<(), Failure> {
+        self.openstack.ready().await?;
+        self.namespaces.ready().await
+    }
+
+    /// The Kubernetes client.
+    pub(crate) fn kubernetes(&self) -> kube::Client {
+        self.kubernetes.clone()
+    }
+
+    /// Namespace of the operator.
+    pub(crate) fn operator_namespace(&self) -> &str {
+        &self.operator_namespace
+    }
+
+    /// The declared cloud.
+    pub(crate) fn declared(&self) -> Option<Arc<OpenStack>> {
+        self.openstack.get(&ObjectRef::new(DEFAULT))
+    }
+
+    /// How the cloud stands for what needs these services.
+    pub(crate) fn standing(&self, services: &[&str]) -> Standing {
+        standing::of(self.declared().as_deref(), services)
+    }
+
+    /// Where the cloud is, once it has its identity.
+    pub(crate) fn site(&self) -> Option<Site> {
+        self.declared().and_then(|openstack| standing::site(&openstack))
+    }
+
+    /// A namespace's metadata.
+    pub(crate) fn namespace(&self, name: &str) -> Option<Arc<NamespaceMeta>> {
+        self.namespaces.get(&ObjectRef::new(name))
+    }
+
+    /// All namespaces.
+    pub(crate) fn namespaces(&self) -> Vec<Arc<NamespaceMeta>> {
+        self.namespaces.all()
+    }
+
+    /// A client of the administrator, for cloud-wide work and for reading.
+    pub(crate) async fn admin(&self, site: &Site) -> Result<Client, Stop> {
+        self.access.admin(site).await.map(|(client, _)| client)
+    }
+
+    /// The administrator's settings, from which those of other users are made.
+    pub(crate) async fn admin_config(&self, site: &Site) -> Result<CloudConfig, Stop> {
+        self.access.admin(site).await.map(|(_, config)| config)
+    }
+
+    /// A client of the namespace's own user; none while its credentials do not exist.
+    pub(crate) async fn project(&self, site: &Site, namespace: &str) -> Result<Option<Client>, Stop> {
+        self.access.project(site, namespace).await
+    }
+
+    /// Has the administrator's credentials read again before they are used again.
+    pub(crate) fn distrust_admin(&self) {
+        self.access.forget_admin();
+    }
+
+    /// Has a namespace's credentials read again before they are used again.
+    pub(crate) fn reread_project(&self, namespace: &str) {
+        self.access.forget_project(namespace);
+    }
+
+    /// Tells that a namespace's credentials are missing or refused: they are read again, and whoever keeps projects
+    /// looks after them.
+    pub(crate) fn distrust_project(&self, namespace: &str) {
+        self.access.forget_project(namespace);
+        // without a listener in this process, another one finds it at its next look
+        drop(self.refusals.send(namespace.to_owned()));
+    }
+
+    /// Namespaces whose credentials are missing or refused.
+    pub(crate) fn distrusted(&self) -> BoxStream<'static, ObjectRef<Namespace>> {
+        let news = self.refusals.subscribe();
+        futures::stream::unfold(news, |mut news| async {
+            loop {
+                match news.recv().await {
+                    Ok(namespace) => return Some((ObjectRef::new(&namespace), news)),
+                    // a refusal that is still true is told again
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// Whatever `see` makes of the cloud, each time it is something else than before. `None` is nothing to tell, but
+    /// what comes after it is.
+    pub(crate) fn turns<T: Clone + PartialEq + Send + 'static>(
+        self: &Arc<Self>,
+        see: impl Fn(&Self) -> Option<T> + Send + 'static,
+    ) -> BoxStream<'static, T> {
+        let (cloud, mut last) = (Arc::clone(self), None);
+        self.openstack
+            .changes(|key: &ObjectRef<OpenStack>, _| vec![key.clone()])
+            .filter_map(move |_| {
+                let now = see(&cloud);
+                let news = now.clone().filter(|now| last.as_ref() != Some(now));
+                last = now;
+                ready(news)
+            })
+            .boxed()
+    }
+
+    /// Every namespace that was changed or deleted.
+    pub(crate) fn namespace_changes(&self) -> BoxStream<'static, ObjectRef<NamespaceMeta>> {
+        self.namespaces.changes(|key: &ObjectRef<NamespaceMeta>, _| vec![key.clone()])
+    }
+}
+
+/// Counts requests to OpenStack.
+struct Counted(Arc<Metrics>);
+
+impl Observer for Counted {
+    fn request(&self, seen: &Observation<'_>) {
+        self.0.openstack_request(seen.service, seen.method, seen.status.into());
+    }
+}

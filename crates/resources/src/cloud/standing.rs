@@ -1,0 +1,159 @@
+//! How the cloud stands, read off its object.
+
+use std::time::Duration;
+
+use kupenstack_api::cluster::OpenStack;
+use kupenstack_core::{
+    Outcome,
+    conditions::{self, READY},
+    ownership::ClusterId,
+    reason,
+};
+
+/// Where the cloud is, and which cluster's it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// Namespace that the cloud runs in.
+    pub(crate) namespace: String,
+    /// Identifier in the ownership marks.
+    pub(crate) cluster: ClusterId,
+}
+
+/// How the cloud stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nobody declared one.
+    Absent,
+    /// It is being deleted, with all that is in it.
+    Leaving,
+    /// It is there, but not (yet) to be asked. Says what is missing.
+    Unready(String),
+    /// It is up.
+    Ready(Site),
+}
+
+impl Standing {
+    /// The standing, if those who wait should know of it: not while the cloud struggles.
+    pub(crate) fn settled(self) -> Option<Self> {
+        (!matches!(self, Self::Unready(_))).then_some(self)
+    }
+
+    /// Where to go, or the wait until there is a cloud that can be asked. The wait ends early when the cloud's standing
+    /// changes, and is looked at now and then because the words may.
+    pub(crate) fn ready(&self) -> Result<&Site, Outcome> {
+        let message = match self {
+            Self::Absent => "there is no OpenStack in this cluster: no object OpenStack named default".to_owned(),
+            Self::Leaving => "OpenStack is being deleted".to_owned(),
+            Self::Unready(message) => message.clone(),
+            Self::Ready(site) => return Ok(site),
+        };
+        Err(Outcome::waiting(reason::CLOUD_UNAVAILABLE, message).within(Duration::from_mins(1)))
+    }
+}
+
+/// Where the cloud is, once it has its identity.
+pub(crate) fn site(openstack: &OpenStack) -> Option<Site> {
+    let cluster = openstack.status.as_ref()?.cluster_id.as_ref()?.parse().ok()?;
+    Some(Site { namespace: openstack.spec.namespace.clone(), cluster })
+}
+
+/// How the cloud stands for what needs these services. Services that the cloud does not list are taken to be as ready
+/// as the cloud; a service that nobody needs here does not matter.
+pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
+    let Some(openstack) = openstack else { return Standing::Absent };
+    if openstack.metadata.deletion_timestamp.is_some() {
+        return Standing::Leaving;
+    }
+    let Some(site) = site(openstack) else {
+        return Standing::Unready("OpenStack is being set up".to_owned());
+    };
+    let listed = openstack.status.iter().flat_map(|status| &status.services);
+    let needed: Vec<_> = listed.filter(|service| services.contains(&service.kind.as_str())).collect();
+    if let Some(service) = needed.iter().find(|service| !service.ready) {
+        return Standing::Unready(said(&service.kind, &service.reason, &service.message));
+    }
+    if needed.len() == services.len() { Standing::Ready(site) } else { as_a_whole(openstack, site) }
+}
+
+fn as_a_whole(openstack: &OpenStack, site: Site) -> Standing {
+    let conditions = openstack.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    match conditions::find(conditions, READY) {
+        Some(ready) if ready.status == "True" => Standing::Ready(site),
+        Some(ready) => Standing::Unready(said("OpenStack", &ready.reason, &ready.message)),
+        None => Standing::Unready("OpenStack is being set up".to_owned()),
+    }
+}
+
+fn said(who: &str, reason: &str, message: &str) -> String {
+    let words = if message.is_empty() { reason } else { message };
+    format!("{who} is not ready: {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kupenstack_api::cluster::{OpenStackSpec, OpenStackStatus, ServiceSummary};
+
+    use super::*;
+
+    const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
+
+    fn cloud(outcome: &Outcome, services: &[(&str, bool)]) -> OpenStack {
+        let services = services
+            .iter()
+            .map(|&(kind, ready)| ServiceSummary {
+                kind: kind.to_owned(),
+                ready,
+                reason: "RollingOut".to_owned(),
+                message: format!("{kind} 1/2"),
+            })
+            .collect();
+        let mut openstack =
+            OpenStack::new("default", OpenStackSpec { namespace: "cloud".into(), ..Default::default() });
+        openstack.status = Some(OpenStackStatus {
+            conditions: conditions::render(outcome, Some(1), &[], Timestamp::UNIX_EPOCH),
+            cluster_id: Some(CLUSTER.to_owned()),
+            services,
+            ..OpenStackStatus::default()
+        });
+        openstack
+    }
+
+    #[test]
+    fn without_an_object_there_is_no_cloud() {
+        assert_eq!(of(None, &["Keystone"]), Standing::Absent);
+    }
+
+    #[test]
+    fn a_cloud_being_deleted_is_leaving_however_ready_it_is() {
+        let mut openstack = cloud(&Outcome::ready(""), &[("Keystone", true)]);
+        openstack.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        assert_eq!(of(Some(&openstack), &["Keystone"]), Standing::Leaving);
+    }
+
+    #[test]
+    fn only_the_needed_services_matter() {
+        let openstack = cloud(&Outcome::waiting("X", "nova"), &[("Keystone", true), ("Glance", true), ("Nova", false)]);
+        assert!(matches!(of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
+        let nova = of(Some(&openstack), &["Keystone", "Nova"]);
+        assert_eq!(nova, Standing::Unready("Nova is not ready: Nova 1/2".to_owned()));
+    }
+
+    #[test]
+    fn an_unlisted_service_is_as_ready_as_the_cloud() {
+        let up = cloud(&Outcome::ready(""), &[]);
+        assert!(matches!(of(Some(&up), &["Keystone"]), Standing::Ready(site) if site.namespace == "cloud"));
+        let down = cloud(&Outcome::waiting("ServicesNotReady", "waiting for MariaDB"), &[]);
+        let standing = of(Some(&down), &["Keystone"]);
+        assert_eq!(standing, Standing::Unready("OpenStack is not ready: waiting for MariaDB".to_owned()));
+        assert_eq!(standing.ready().unwrap_err().message(), "OpenStack is not ready: waiting for MariaDB");
+    }
+
+    #[test]
+    fn without_an_identity_nothing_can_be_marked_and_so_nothing_be_made() {
+        let mut openstack = cloud(&Outcome::ready(""), &[("Keystone", true)]);
+        openstack.status.as_mut().unwrap().cluster_id = None;
+        assert!(matches!(of(Some(&openstack), &["Keystone"]), Standing::Unready(_)));
+    }
+}

@@ -1,0 +1,215 @@
+//! `Image`: fetched, inspected, converted if need be, and uploaded to Glance as the namespace's own user.
+
+mod fault;
+mod prepare;
+mod wanted;
+
+use std::path::Path;
+
+use futures::{FutureExt, TryStreamExt};
+use kupenstack_api::resources::{Image, ImageStatus};
+use kupenstack_core::Outcome;
+use kupenstack_images::{Fetcher, Limits, QemuImg, QemuLimits, Workspace};
+use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatus as GlanceStatus};
+use kupenstack_runtime::Failure;
+use tokio::sync::Semaphore;
+
+use self::{
+    prepare::Prepared,
+    wanted::{MARK, SIZE, SOURCE_FORMAT, Wanted},
+};
+use crate::{
+    actuator::{Actuator, Progress, Step, Target},
+    stop::Stop,
+};
+
+/// Images on their way at the same time: each takes disk and bandwidth, few of them use both up.
+const TRANSFERS: usize = 4;
+/// How many deleted images of one object are skipped. Glance forgets them when its database is purged.
+const MOST_REMAINS: usize = 256;
+
+/// Keeps images in Glance.
+pub(crate) struct ImageActuator {
+    workspace: Workspace,
+    fetcher: Fetcher,
+    qemu: QemuImg,
+    transfers: Semaphore,
+}
+
+impl ImageActuator {
+    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
+        let unusable = |error: kupenstack_images::Error| Failure::new(error.reason(), error);
+        Ok(Self {
+            workspace: Workspace::open(folder).map_err(unusable)?,
+            fetcher: Fetcher::new(Limits::default(), None).map_err(unusable)?,
+            qemu: QemuImg::new(QemuLimits::default()),
+            transfers: Semaphore::new(TRANSFERS),
+        })
+    }
+
+    /// By the recorded identifier or the first of our own, else by name and mark.
+    async fn find(&self, target: &Target<Image>) -> Result<Option<openstack::Image>, Stop> {
+        let service = target.client.image();
+        let id = target.recorded.as_ref().unwrap_or(&target.own_id);
+        if let Some(image) = service.get(id).await?.filter(|image| is_ours(image, target)) {
+            return Ok(Some(image));
+        }
+        let filter = ImageFilter { name: target.object.metadata.name.clone(), ..ImageFilter::default() };
+        let same_name: Vec<openstack::Image> = service.list(&filter).try_collect().await?;
+        Ok(same_name.into_iter().find(|image| is_ours(image, target)))
+    }
+
+    async fn make(&self, target: &Target<Image>, progress: &dyn Progress) -> Result<openstack::Image, Stop> {
+        let wanted = Wanted::of(&target.object, &target.mark)?;
+        // a pass that would wait here for its turn would keep one that deletes an image from running
+        let Ok(_turn) = self.transfers.try_acquire() else {
+            let message = format!("{TRANSFERS} other images are on their way, this one has to wait");
+            return Err(Outcome::waiting("Queued", message).into());
+        };
+        let prepared = self.prepare(&wanted, progress).await?;
+        let image = register(target, &wanted, &prepared).await?;
+        if is_whole(&image) {
+            return Ok(image);
+        }
+        progress.say("Uploading", format!("uploading {} to Glance", prepare::size(prepared.file.length)));
+        progress.created(&image.id).await?;
+        upload(target, &image.id, prepared).await
+    }
+}
+
+/// Makes the image's record. Its identifier is chosen by us, so that a repeated request can't make another one: it is
+/// refused, and what is there is looked at. Glance never gives an identifier again, not even after a deletion; the
+/// next one is then derived from it, so that every identifier of an object can be found from the object alone.
+async fn register(target: &Target<Image>, wanted: &Wanted, prepared: &Prepared) -> Result<openstack::Image, Stop> {
+    let service = target.client.image();
+    let mut id = target.recorded.clone().unwrap_or_else(|| target.own_id.clone());
+    for _ in 0..MOST_REMAINS {
+        match service.create(&wanted.new_image(&id, prepared.file.length, prepared.source_format)).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            result => return Ok(result?),
+        }
+        if let Some(image) = service.get(&id).await?.filter(|image| is_ours(image, target)) {
+            if is_whole(&image) || is_open(&image, prepared.file.length) {
+                return Ok(image);
+            }
+            service.delete(&id).await?;
+        }
+        id = target.site.cluster.resource_id(&id);
+    }
+    let message =
+        format!("more than {MOST_REMAINS} deleted images of this object are left in Glance: purge its database");
+    Err(Stop::Trouble(Failure::new("TooManyRemains", message)))
+}
+
+/// Uploads the data and makes sure that all of it arrived.
+async fn upload(target: &Target<Image>, id: &str, prepared: Prepared) -> Result<openstack::Image, Stop> {
+    let service = target.client.image();
+    let length = prepared.file.length;
+    service.upload(id, Some(length), prepared.file.into_stream()).await?;
+    let trouble = |message: String| Err(Stop::Trouble(Failure::new("UploadFailed", message)));
+    match service.get(id).await? {
+        Some(image) if image.status == GlanceStatus::Active && image.size == Some(length) => Ok(image),
+        Some(image) => {
+            let (status, size) = (image.status.to_string(), image.size.unwrap_or_default());
+            service.delete(id).await?;
+            trouble(format!("Glance took {length} bytes and shows {size}, status {status}"))
+        }
+        None => trouble("Glance took the data and lost the image".to_owned()),
+    }
+}
+
+/// What carries our mark, or, as long as the cloud's policy guards what is not the namespace's, what we recorded.
+fn is_ours(image: &openstack::Image, target: &Target<Image>) -> bool {
+    let marked = image.properties.get(MARK) == Some(&target.mark);
+    let recorded = target.recorded.as_ref() == Some(&image.id) && !target.as_admin;
+    let gone = matches!(image.status, GlanceStatus::Deleted | GlanceStatus::PendingDelete);
+    (marked || recorded) && !gone
+}
+
+/// Whether it has all its data: as many bytes as were to be sent. A status that we do not know is not ours to judge.
+fn is_whole(image: &openstack::Image) -> bool {
+    let announced = image.properties.get(SIZE).and_then(|size| size.parse().ok());
+    match image.status {
+        GlanceStatus::Active | GlanceStatus::Deactivated => {
+            image.size > Some(0) && announced.is_none_or(|announced| image.size == Some(announced))
+        }
+        GlanceStatus::Unknown(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether it is a record that waits for exactly this data.
+fn is_open(image: &openstack::Image, length: u64) -> bool {
+    image.status == GlanceStatus::Queued && image.properties.get(SIZE) == Some(&length.to_string())
+}
+
+impl Actuator for ImageActuator {
+    type Kind = Image;
+    type Resource = openstack::Image;
+
+    const NAME: &'static str = "image";
+    const NOUN: &'static str = "Glance image";
+    const SERVICES: &'static [&'static str] = &["Keystone", "Glance"];
+    const CONCURRENCY: u16 = 16;
+
+    fn observe<'a>(&'a self, target: &'a Target<Image>) -> Step<'a, Option<openstack::Image>> {
+        self.find(target).boxed()
+    }
+
+    fn is_whole(&self, image: &openstack::Image) -> bool {
+        is_whole(image)
+    }
+
+    fn create<'a>(&'a self, target: &'a Target<Image>, progress: &'a dyn Progress) -> Step<'a, openstack::Image> {
+        self.make(target, progress).boxed()
+    }
+
+    fn updates<'a>(&'a self, target: &'a Target<Image>, image: &'a openstack::Image) -> Vec<Step<'a, ()>> {
+        let wanted = match Wanted::of(&target.object, &target.mark) {
+            Ok(wanted) => wanted,
+            Err(blocked) => return vec![futures::future::err(blocked.into()).boxed()],
+        };
+        let differences = [wanted.attributes_to_set(image), wanted.properties_to_set(image)];
+        let step = |changes: Vec<_>| {
+            async move { Ok(target.client.image().update(&image.id, &changes).await.map(drop)?) }.boxed()
+        };
+        differences.into_iter().filter(|changes| !changes.is_empty()).map(step).collect()
+    }
+
+    fn delete<'a>(&'a self, target: &'a Target<Image>, image: &'a openstack::Image) -> Step<'a, ()> {
+        async move {
+            match target.client.image().delete(&image.id).await {
+                // a volume or a server still reads from it
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    Err(Outcome::waiting("InUse", format!("the image can't be deleted yet: {error}")).into())
+                }
+                result => Ok(result.map(drop)?),
+            }
+        }
+        .boxed()
+    }
+
+    fn id<'a>(&self, image: &'a openstack::Image) -> &'a str {
+        &image.id
+    }
+
+    fn report(&self, _: &Target<Image>, image: &openstack::Image, status: &mut ImageStatus) -> Outcome {
+        let bytes = |size: Option<u64>| size.and_then(|size| i64::try_from(size).ok());
+        let is_raw = image.disk_format.as_deref() == Some("raw");
+        status.size = bytes(image.size);
+        status.virtual_size = bytes(image.virtual_size.or(image.size.filter(|_| is_raw)));
+        let hash = image.os_hash_algo.as_ref().zip(image.os_hash_value.as_ref());
+        status.digest = hash.map(|(algorithm, value)| format!("{algorithm}:{value}"));
+        status.source_format = image.properties.get(SOURCE_FORMAT).cloned();
+        match &image.status {
+            GlanceStatus::Active => Outcome::ready("active in Glance"),
+            GlanceStatus::Deactivated => {
+                Outcome::blocked("Deactivated", "an administrator of the cloud has deactivated the image in Glance")
+            }
+            other => Outcome::waiting("UnknownStatus", format!("Glance shows status {other}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

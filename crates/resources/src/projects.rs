@@ -1,0 +1,296 @@
+//! Namespaces become projects, each with a Keystone user of its own.
+//!
+//! Everything done for a namespace is done as that user, so that a namespace can't reach what is another's. The order
+//! survives a crash at any point: the finalizer first, then a Secret with the password before there is a user that
+//! could lose it, then project, user and roles, and last the annotations that tell everybody. What is ours in Keystone
+//! is found by mark and name, never by an annotation: those can be written by whoever may edit the namespace.
+
+mod admission;
+mod credentials;
+mod tenant;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Resource, ResourceExt, core::PartialObjectMeta, runtime::events::EventType, runtime::watcher};
+use kupenstack_api::{
+    FINALIZER,
+    resources::{Image, PROJECT_ID, PROJECT_NAME},
+};
+use kupenstack_core::{Outcome, reason};
+use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
+use serde_json::json;
+
+use self::{
+    credentials::Credentials,
+    tenant::{Found, Tenant},
+};
+use crate::{
+    cloud::{Cloud, Site, Standing},
+    stop::Stop,
+};
+
+/// What a project takes of the cloud.
+const SERVICES: &[&str] = &["Keystone"];
+/// How long a password is known to work without being tried.
+const VERIFIED: Duration = Duration::from_hours(1);
+
+/// Runs the controller.
+pub(crate) async fn run(cloud: Arc<Cloud>, context: Context) {
+    if let Err(error) = cloud.known().await {
+        tracing::info!(controller = "projects", %error, "not started");
+        return;
+    }
+    let projects = Arc::new(Projects::new(Arc::clone(&cloud), &context));
+    let doubter = Arc::clone(&projects);
+    let controller = Controller::<Namespace>::new("projects", &context)
+        .trigger(all_when_the_cloud_turns(&cloud))
+        .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
+        .trigger(emptied::<Image>(&cloud, &context));
+    controller.run(projects, context).await;
+}
+
+/// All namespaces, when the cloud comes or goes or admits others.
+fn all_when_the_cloud_turns(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
+    let projects = |cloud: &Cloud| cloud.declared().map(|openstack| openstack.spec.projects.clone());
+    let turns = cloud.turns(move |cloud| Some((cloud.standing(SERVICES).settled()?, projects(cloud))));
+    let cloud = Arc::clone(cloud);
+    turns
+        .flat_map(move |_| futures::stream::iter(cloud.namespaces()))
+        .map(|namespace| ObjectRef::new(&namespace.name_any()))
+        .boxed()
+}
+
+/// Namespaces that are being deleted and lost an object of a kind of ours, or are about to.
+fn emptied<K>(cloud: &Arc<Cloud>, context: &Context) -> BoxStream<'static, ObjectRef<Namespace>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + 'static,
+{
+    let cloud = Arc::clone(cloud);
+    let api: Api<PartialObjectMeta<K>> = Api::all(cloud.kubernetes());
+    changes_of(api, watcher::Config::default(), context, move |object| {
+        let namespace = object.namespace().and_then(|name| cloud.namespace(&name));
+        let leaving = namespace.filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
+        leaving.map(|namespace| ObjectRef::new(&namespace.name_any())).into_iter().collect()
+    })
+}
+
+struct Projects {
+    cloud: Arc<Cloud>,
+    api: Api<Namespace>,
+    events: Events,
+    /// By namespace: the credentials' hash, and when Keystone took them.
+    verified: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+impl Reconcile<Namespace> for Projects {
+    fn reconcile(&self, namespace: Arc<Namespace>) -> BoxFuture<'_, Result<Outcome, Failure>> {
+        async move { self.pass(&namespace).await }.boxed()
+    }
+}
+
+impl Projects {
+    fn new(cloud: Arc<Cloud>, context: &Context) -> Self {
+        let api = Api::all(cloud.kubernetes());
+        Self { cloud, api, events: Events::new(context.client.clone()), verified: Mutex::default() }
+    }
+
+    async fn pass(&self, namespace: &Namespace) -> Result<Outcome, Failure> {
+        let deleting = namespace.metadata.deletion_timestamp.is_some();
+        let result = match self.cloud.standing(SERVICES) {
+            Standing::Absent | Standing::Leaving => self.release(namespace).await,
+            _ if deleting => self.remove(namespace).await,
+            standing => self.converge(namespace, &standing).await,
+        };
+        let result = match result {
+            Ok(outcome) => return Ok(outcome),
+            Err(stop) => stop,
+        };
+        if result.is_unauthorized() {
+            self.cloud.distrust_admin();
+        }
+        let result = result.verdict().result;
+        // a namespace has no condition of ours to say it; repeats are counted on one event
+        match &result {
+            Ok(Outcome::Blocked { reason, message }) => self.warn(namespace, reason, message).await,
+            Err(failure) if deleting => self.warn(namespace, "ProjectNotDeleted", &failure.message()).await,
+            _ => {}
+        }
+        result
+    }
+
+    async fn converge(&self, namespace: &Namespace, standing: &Standing) -> Result<Outcome, Stop> {
+        if !self.admits(namespace)? {
+            return Ok(Outcome::Done { reason: "Ignored", message: "the namespace is to have no project".to_owned() });
+        }
+        let site = standing.ready().map_err(Stop::Outcome)?;
+        if !apply::has_finalizer(namespace, FINALIZER) {
+            apply::add_finalizer(&self.api, namespace, FINALIZER).await?;
+        }
+        let tenant = Tenant::new(namespace, site);
+        let admin = self.cloud.admin(site).await?;
+        let credentials = Credentials::new(&self.cloud, site, &tenant);
+        let password = credentials.password().await?;
+        let (project, found) = tenant.project(&admin.identity()).await?;
+        credentials.complete(&password, &project.id).await?;
+        let user = tenant.user(&admin.identity(), &password, &project.id).await?;
+        tenant.grant(&admin.identity(), &project.id, &user.id).await?;
+        self.verify(site, &tenant, &user.id, &password).await?;
+        self.annotate(namespace, &[(PROJECT_ID, &project.id), (PROJECT_NAME, &project.name)]).await?;
+        self.tell(namespace, &project.name, found).await;
+        Ok(Outcome::ready(format!("project {}", project.name)))
+    }
+
+    fn admits(&self, namespace: &Namespace) -> Result<bool, Stop> {
+        let Some(openstack) = self.cloud.declared() else { return Ok(false) };
+        admission::admits(&openstack.spec, self.cloud.operator_namespace(), &namespace.metadata).map_err(|error| {
+            Outcome::blocked(reason::INVALID_SPEC, format!("OpenStack spec.projects.selector: {error}")).into()
+        })
+    }
+
+    /// Tries the password now and then. One that Keystone does not take is set again: the Secret was made anew, or
+    /// somebody changed it in Keystone.
+    async fn verify(
+        &self,
+        site: &Site,
+        tenant: &Tenant,
+        user_id: &str,
+        password: &credentials::Password,
+    ) -> Result<(), Stop> {
+        if self.is_verified(tenant.namespace(), password) {
+            return Ok(());
+        }
+        let Some(client) = self.cloud.project(site, tenant.namespace()).await? else {
+            return Err(Failure::new("NotFound", "the Secret with the namespace's credentials vanished").into());
+        };
+        match client.authenticate().await.map_err(Stop::from) {
+            Ok(_) => {}
+            Err(stop) if stop.is_unauthorized() => {
+                self.cloud.admin(site).await?.identity().set_password(user_id, password.secret()).await?;
+                client.authenticate().await?;
+            }
+            Err(stop) => return Err(stop),
+        }
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        verified.insert(tenant.namespace().to_owned(), (password.hash(), Instant::now()));
+        Ok(())
+    }
+
+    fn is_verified(&self, namespace: &str, password: &credentials::Password) -> bool {
+        let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        verified.get(namespace).is_some_and(|(hash, at)| *hash == password.hash() && at.elapsed() < VERIFIED)
+    }
+
+    fn doubt(&self, namespace: &str) {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+    }
+
+    async fn remove(&self, namespace: &Namespace) -> Result<Outcome, Stop> {
+        if !apply::has_finalizer(namespace, FINALIZER) {
+            return Ok(done("the namespace has no project of ours"));
+        }
+        let remaining = self.remaining::<Image>(&namespace.name_any()).await?;
+        if let Some(first) = remaining.first() {
+            let message = format!("waiting for {} objects, {first} among them", remaining.len());
+            return Ok(Outcome::waiting(reason::DELETING, message));
+        }
+        let Some(site) = self.cloud.site() else {
+            return Ok(Outcome::waiting(reason::CLOUD_UNAVAILABLE, "OpenStack is being set up"));
+        };
+        let tenant = Tenant::new(namespace, &site);
+        let credentials = Credentials::new(&self.cloud, &site, &tenant);
+        // the Secret comes before everything in Keystone and goes after it
+        if credentials.exist().await? || namespace.annotations().contains_key(PROJECT_ID) {
+            if let Some(wait) = tenant.remove(&self.cloud.admin(&site).await?.identity()).await? {
+                return Ok(wait);
+            }
+            credentials.delete().await?;
+        }
+        self.let_go(namespace).await?;
+        Ok(done("the project is deleted"))
+    }
+
+    /// Objects in the namespace that still have something in the project.
+    async fn remaining<K>(&self, namespace: &str) -> Result<Vec<String>, Failure>
+    where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.cloud.kubernetes(), namespace);
+        let list = api.list_metadata(&kube::api::ListParams::default()).await?;
+        let held = list.items.into_iter().filter(|object| apply::has_finalizer(object, FINALIZER));
+        Ok(held.map(|object| format!("{} {}", K::kind(&()), object.name_any())).collect())
+    }
+
+    /// The whole cloud is gone or going: its projects go with it, and no namespace may wait for it.
+    async fn release(&self, namespace: &Namespace) -> Result<Outcome, Stop> {
+        if apply::has_finalizer(namespace, FINALIZER) {
+            if let Some(site) = self.cloud.site() {
+                Credentials::new(&self.cloud, &site, &Tenant::new(namespace, &site)).delete().await?;
+            }
+            if namespace.metadata.deletion_timestamp.is_none() {
+                self.annotate(namespace, &[]).await?;
+            }
+            self.let_go(namespace).await?;
+        }
+        Ok(Outcome::Done { reason: reason::CLOUD_UNAVAILABLE, message: "there is no cloud for a project".to_owned() })
+    }
+
+    async fn let_go(&self, namespace: &Namespace) -> Result<(), Failure> {
+        let name = namespace.name_any();
+        self.doubt(&name);
+        self.cloud.reread_project(&name);
+        // the annotations may just have been written, and the namespace read again has the version that counts
+        match self.api.get_opt(&name).await?.filter(|now| now.uid() == namespace.uid()) {
+            Some(now) => apply::remove_finalizer(&self.api, &now, FINALIZER).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Writes our annotations, and removes those of ours that are not among them.
+    async fn annotate(&self, namespace: &Namespace, annotations: &[(&str, &str)]) -> Result<(), Failure> {
+        let current = namespace.annotations();
+        let as_wanted = [PROJECT_ID, PROJECT_NAME].iter().all(|key| {
+            let wanted = annotations.iter().find(|(k, _)| k == key).map(|(_, value)| *value);
+            current.get(*key).map(String::as_str) == wanted
+        });
+        if as_wanted {
+            return Ok(());
+        }
+        let name = namespace.name_any();
+        let annotations: HashMap<_, _> = annotations.iter().copied().collect();
+        let patch = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "uid": namespace.uid(), "annotations": annotations},
+        });
+        apply::apply(&self.api, &name, &patch).await.map(drop)
+    }
+
+    async fn tell(&self, namespace: &Namespace, project: &str, found: Found) {
+        let (type_, reason, note) = match found {
+            Found::There => return,
+            Found::Made => (EventType::Normal, "ProjectCreated", format!("project {project} created")),
+            Found::MadeBeside => {
+                let note = format!("project {project} created, for a project named like the namespace is not ours");
+                (EventType::Warning, "ProjectNameTaken", note)
+            }
+        };
+        self.events.publish(&namespace.object_ref(&()), type_, reason, &note).await;
+    }
+
+    async fn warn(&self, namespace: &Namespace, reason: &str, note: &str) {
+        self.events.publish(&namespace.object_ref(&()), EventType::Warning, reason, note).await;
+    }
+}
+
+fn done(message: &str) -> Outcome {
+    Outcome::Done { reason: reason::DELETING, message: message.to_owned() }
+}
