@@ -1,5 +1,6 @@
 """How maps become oslo.config files."""
 import unittest
+import urllib.parse
 
 import charts
 
@@ -102,7 +103,6 @@ class Secrets(unittest.TestCase):
         return charts.conf(chart, values)
 
     def test_password_in_a_url(self):
-        import urllib.parse
         lines = self.with_password("keystone", "endpoints.oslo_db.auth.keystone.password")["database"]
         url = next(line for line in lines if line.startswith("connection = ")).removeprefix("connection = ")
         self.assertEqual(urllib.parse.unquote(urllib.parse.urlsplit(url).password), self.AWKWARD)
