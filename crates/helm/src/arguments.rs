@@ -39,8 +39,13 @@ pub(crate) fn history(release: &ReleaseRef) -> Vec<OsString> {
     about(&["history", "--output", "json"], release)
 }
 
-pub(crate) fn metadata(release: &ReleaseRef) -> Vec<OsString> {
-    about(&["get", "metadata", "--output", "json"], release)
+/// `helm get metadata` does not show labels before Helm 4, `helm status` shows every secret. A template shows what is
+/// asked for, in both.
+pub(crate) fn status(release: &ReleaseRef) -> Vec<OsString> {
+    let template = format!(
+        r#"{{{{with .Release}}}}{{"revision":{{{{.Version}}}},"state":"{{{{.Info.Status}}}}","hash":"{{{{index .Labels "{HASH_LABEL}"}}}}"}}{{{{end}}}}"#
+    );
+    about(&["get", "all", "--template", &template], release)
 }
 
 pub(crate) fn values(release: &ReleaseRef) -> Vec<OsString> {
@@ -95,4 +100,56 @@ fn named_chart(release: &ReleaseRef, chart: &ChartRef) -> Vec<OsString> {
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.into_iter().map(OsString::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::{named_chart, rollback, upgrade_install};
+    use crate::{ChartRef, ReleaseRef, UpgradeOptions, Version};
+
+    fn text(arguments: &[OsString]) -> String {
+        arguments.iter().map(|argument| argument.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn upgrade(version: &str) -> String {
+        let options = UpgradeOptions::new("abc".parse().unwrap());
+        let chart = ChartRef::Path("/charts/keystone".into());
+        let version = Version::parse(version).unwrap();
+        text(&upgrade_install(&ReleaseRef::new("openstack", "keystone"), &chart, &options, &version))
+    }
+
+    #[test]
+    fn upgrades_without_hooks_and_never_wait() {
+        assert_eq!(
+            upgrade("v3.20.2"),
+            "upgrade --install --no-hooks --values - --output json --namespace=openstack --history-max=5 \
+             --labels=kupenstack.io/hash=abc -- keystone /charts/keystone"
+        );
+    }
+
+    #[test]
+    fn only_helm_4_is_told_to_overrule_others() {
+        let release = ReleaseRef::new("openstack", "keystone");
+        for (version, told) in [("v3.20.2", false), ("v4.1.4", true)] {
+            assert_eq!(upgrade(version).contains("--server-side=true --force-conflicts"), told);
+            let back = text(&rollback(&release, 3, &Version::parse(version).unwrap()));
+            assert_eq!(back.contains("--server-side=true --force-conflicts"), told);
+            assert!(back.ends_with("--namespace=openstack -- keystone 3") && back.contains("--no-hooks"));
+        }
+    }
+
+    #[test]
+    fn charts_from_elsewhere_are_pinned() {
+        let release = ReleaseRef::new("n", "r");
+        let repository = ChartRef::Repository { url: "https://c".into(), name: "nova".into(), version: "1.2.3".into() };
+        assert_eq!(text(&named_chart(&release, &repository)), "--repo=https://c --version=1.2.3 -- r nova");
+        let oci = |version: Option<&str>| ChartRef::Oci {
+            reference: "oci://h/nova".into(),
+            version: version.map(Into::into),
+        };
+        assert_eq!(text(&named_chart(&release, &oci(Some("1.2.3")))), "--version=1.2.3 -- r oci://h/nova");
+        assert_eq!(text(&named_chart(&release, &oci(None))), "-- r oci://h/nova");
+    }
 }

@@ -11,7 +11,6 @@ use tokio::sync::Semaphore;
 use tracing::debug;
 
 use crate::locks::Locks;
-use crate::release::Metadata;
 use crate::{
     Answer, Capabilities, ChartRef, Error, Helm, ReleaseRef, ReleaseState, Rendered, Revision, Status, UpgradeOptions,
     Values, arguments, parse_manifests,
@@ -102,10 +101,10 @@ pub struct Cli {
 impl Cli {
     /// Asks the program for its version, so that a missing or foreign program is found at once and not at the first upgrade.
     pub async fn new(settings: Settings) -> Result<Self, Error> {
-        let home = tempfile::Builder::new().prefix("kupenstack-helm-").tempdir().map_err(|source| Error::Spawn {
-            program: settings.program.display().to_string(),
-            source,
-        })?;
+        let home = tempfile::Builder::new()
+            .prefix("kupenstack-helm-")
+            .tempdir()
+            .map_err(|source| Error::Spawn { program: settings.program.display().to_string(), source })?;
         let mut cli = Self {
             environment: environment(&settings, home.path()),
             home,
@@ -217,10 +216,7 @@ impl Helm for Cli {
     }
 
     fn status<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, Status> {
-        Box::pin(async move {
-            let metadata: Metadata = self.ask("get metadata", release, arguments::metadata(release)).await?;
-            Ok(metadata.into())
-        })
+        Box::pin(async move { self.ask("get all", release, arguments::status(release)).await })
     }
 
     fn get_values<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, Values> {
@@ -235,9 +231,9 @@ impl Helm for Cli {
     }
 
     fn uninstall<'a>(&'a self, release: &'a ReleaseRef) -> Answer<'a, ()> {
-        Box::pin(async move {
-            self.change("uninstall", release, arguments::uninstall(release), Vec::new()).await.map(drop)
-        })
+        Box::pin(
+            async move { self.change("uninstall", release, arguments::uninstall(release), Vec::new()).await.map(drop) },
+        )
     }
 }
 
@@ -309,4 +305,45 @@ fn complaint(text: &str) -> String {
 fn bounded(text: &str) -> &str {
     let start = (text.len().saturating_sub(MAX_MESSAGE)..).find(|&index| text.is_char_boundary(index));
     start.map_or("", |start| &text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_MESSAGE, Version, about, bounded, complaint};
+    use crate::{Error, ReleaseRef};
+
+    fn judged(message: &str) -> Error {
+        let failed = Error::Failed { command: "upgrade", exit: Some(1), message: complaint(message) };
+        about(failed, &ReleaseRef::new("n", "r"))
+    }
+
+    #[test]
+    fn the_complaint_is_the_error_without_the_warnings() {
+        let text = "WARNING: file is readable\nlevel=WARN msg=\"x\"\nError: UPGRADE FAILED: no\nmore of it\n";
+        assert_eq!(complaint(text), "UPGRADE FAILED: no\nmore of it");
+        assert_eq!(complaint("killed"), "killed");
+        assert_eq!(complaint(""), "");
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_end() {
+        let long = format!("{}ä{}", "x".repeat(5000), "y".repeat(MAX_MESSAGE - 1));
+        assert_eq!(bounded(&long), "y".repeat(MAX_MESSAGE - 1), "cut between characters");
+        assert_eq!(bounded("short"), "short");
+    }
+
+    #[test]
+    fn failures_that_call_for_another_step_are_told_apart() {
+        assert!(matches!(judged("Error: release: not found"), Error::ReleaseNotFound { .. }));
+        let pending = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress";
+        assert!(matches!(judged(pending), Error::PendingOperation { .. }));
+        assert!(matches!(judged("Error: secrets \"x\" not found"), Error::Failed { .. }));
+    }
+
+    #[test]
+    fn reads_versions() {
+        assert_eq!(Version::parse("v4.1.4\n").unwrap().major(), 4);
+        assert_eq!(Version::parse("v3.20.2+g1").unwrap().as_str(), "v3.20.2+g1");
+        assert!(Version::parse("4.1").is_none());
+    }
 }

@@ -72,9 +72,7 @@ impl Fake {
     }
 
     /// No releases; charts render to what `renderer` returns.
-    pub fn rendering(
-        renderer: impl Fn(&ReleaseRef, &ChartRef, &Values) -> Vec<Value> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn rendering(renderer: impl Fn(&ReleaseRef, &ChartRef, &Values) -> Vec<Value> + Send + Sync + 'static) -> Self {
         Self { renderer: Some(Box::new(renderer)), inner: Mutex::default() }
     }
 

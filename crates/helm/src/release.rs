@@ -1,11 +1,10 @@
 //! What is deployed and how far it got, in Helm's own words.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The label on a release's records that carries the [`ContentHash`] a revision was made from.
@@ -200,31 +199,20 @@ pub struct Revision {
 }
 
 /// The newest revision of a release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Status {
     /// Its number.
     pub revision: u32,
     /// How far it got.
     pub state: ReleaseState,
     /// What it was made from; none when it was not made by [`crate::Helm::upgrade_install`].
+    #[serde(deserialize_with = "hash_or_none")]
     pub hash: Option<ContentHash>,
 }
 
-/// The answer of `helm get metadata -o json`, as far as it is used.
-#[derive(Deserialize)]
-pub(crate) struct Metadata {
-    revision: u32,
-    #[serde(rename = "status")]
-    state: ReleaseState,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-}
-
-impl From<Metadata> for Status {
-    fn from(metadata: Metadata) -> Self {
-        let hash = metadata.labels.get(HASH_LABEL).and_then(|hash| hash.parse().ok());
-        Self { revision: metadata.revision, state: metadata.state, hash }
-    }
+/// Helm prints an empty text for a label that is not there.
+fn hash_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ContentHash>, D::Error> {
+    String::deserialize(deserializer).map(|text| text.parse().ok())
 }
 
 /// What a chart renders to.

@@ -13,7 +13,7 @@ const SECTOR: u64 = 512;
 const MAX_DESCRIPTION: u64 = 64 << 10;
 
 /// Files that hold a disk image inside, or none at all.
-const FOREIGN: [(usize, &[u8], &str); 14] = [
+const FOREIGN: [(usize, &[u8], &str); 15] = [
     (0, b"\x1f\x8b", "a gzip file; unpack it first"),
     (0, b"\xfd7zXZ\0", "an xz file; unpack it first"),
     (0, b"BZh", "a bzip2 file; unpack it first"),
@@ -23,6 +23,7 @@ const FOREIGN: [(usize, &[u8], &str); 14] = [
     (0, b"PK\x03\x04", "a zip archive; unpack it first"),
     (257, b"ustar", "a tar archive; unpack it first"),
     (0, b"QED\0", "a QED image"),
+    (0, b"# Disk DescriptorFile", "the description of a VMDK in several files"),
     (0, b"COWD", "an extent of a VMDK in several files"),
     (0, b"WithoutFreeSpace", "a Parallels image"),
     (0, b"WithouFreSpacExt", "a Parallels image"),
@@ -141,10 +142,15 @@ fn refuse_foreign(head: &Bytes) -> Result<(), Error> {
     if let Some((.., what)) = FOREIGN.iter().find(|(offset, magic, _)| head.has(*offset, magic)) {
         return Err(unsupported(what));
     }
-    if head.0.iter().take(512).all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n' | 0x80..)) {
-        return Err(unsupported("text, perhaps an error page"));
-    }
-    Ok(())
+    if is_text(&head.0) { Err(unsupported("text, perhaps an error page")) } else { Ok(()) }
+}
+
+/// Whether the first sector is nothing but text. A disk has a program, a table or nothing at all there.
+fn is_text(head: &[u8]) -> bool {
+    let sector = &head[..head.len().min(512)];
+    let length = sector.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n' | 0x80..);
+    length > 0 && sector[..length].iter().all(printable)
 }
 
 fn read<F: Read + Seek>(file: &mut F, offset: u64, most: u64) -> Result<Vec<u8>, Error> {

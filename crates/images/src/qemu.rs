@@ -1,5 +1,7 @@
 use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ const LIMITED: &str = r#"ulimit -c 0 && ulimit -v "$1" && ulimit -t "$2" && ulim
 const NOT_THERE: i32 = 127;
 /// The description of one image is a few kilobytes.
 const MAX_OUTPUT: usize = 1 << 20;
+/// The flag that opens a file past the page cache.
+const DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits().cast_signed();
 const MAX_MESSAGE: usize = 1024;
 const NO_SPACE: &str = "No space left on device";
 
@@ -68,6 +72,12 @@ impl QemuImg {
         Self { program: "qemu-img".into(), limits }
     }
 
+    /// Another program in its place.
+    #[must_use]
+    pub fn with_program(self, program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), ..self }
+    }
+
     /// Tells what an image is, and refuses one that needs other files, a key, or more room than allowed.
     pub async fn inspect(&self, path: &Path) -> Result<Inspection, Error> {
         let image = path.to_owned();
@@ -99,6 +109,7 @@ impl QemuImg {
         let converted = workspace.scratch()?;
         let mut arguments: Vec<OsString> =
             ["convert", "-p", "-f", image.format.driver(), "-O", to.driver()].map(OsString::from).into();
+        arguments.extend(["-T", caching(path), "-t", caching(converted.path())].map(OsString::from));
         arguments.extend(options(to).iter().map(OsString::from));
         arguments.extend([path.into(), converted.path().into()]);
         let mut percentage = Percentage::new(image.virtual_size, on_progress);
@@ -162,6 +173,13 @@ impl QemuImg {
 
 fn path_variable() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| OsStr::new("/usr/bin:/bin").to_owned())
+}
+
+/// How `qemu-img` reads or writes a file: past the page cache, where a large image would push out everything else and
+/// count as memory of our pod, unless the file system (an old tmpfs) cannot do that.
+fn caching(path: &Path) -> &'static str {
+    let direct = OpenOptions::new().read(true).custom_flags(DIRECT).open(path);
+    if direct.is_ok() { "none" } else { "writeback" }
 }
 
 /// What a new image gets besides its format.

@@ -1,0 +1,339 @@
+//! Fetching, against servers that behave and servers that do not.
+
+mod servers;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kupenstack_images::{Actor, Checksum, Download, Error, Fetcher, Limits, Progress, Source, Workspace};
+use rstest::rstest;
+use servers::{Authority, plain, secure};
+use tempfile::TempDir;
+use wiremock::matchers::{header, path};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+const CONTENT: &[u8] = b"the bytes of a disk";
+const SHA256: &str = "d6b9198431a9082c23c7ea56192312a643073a13dce4c2c39b7eee8da108afed";
+
+struct Place {
+    folder: TempDir,
+    workspace: Workspace,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap();
+        Self { folder, workspace }
+    }
+
+    fn files(&self) -> usize {
+        fs::read_dir(self.folder.path()).unwrap().count()
+    }
+
+    async fn fetch(&self, url: &str) -> Result<Download, Error> {
+        self.fetch_with(short(), url, None).await
+    }
+
+    async fn fetch_with(&self, limits: Limits, url: &str, checksum: Option<&str>) -> Result<Download, Error> {
+        let fetcher = fetcher(limits, None);
+        let checksum = checksum.map(|text| text.parse::<Checksum>().unwrap());
+        fetcher.fetch(&Source::http(url, checksum).unwrap(), &self.workspace, |_| {}).await
+    }
+
+    /// Fetches what must fail, and checks that nothing of it stays.
+    async fn failure(&self, url: &str) -> Error {
+        let error = self.fetch(url).await.map(|download| download.bytes).unwrap_err();
+        assert_eq!(self.files(), 0, "a failed download stays on disk");
+        error
+    }
+}
+
+fn short() -> Limits {
+    Limits { connect: Duration::from_secs(2), idle: Duration::from_millis(700), ..Limits::default() }
+}
+
+fn fetcher(limits: Limits, extra_ca: Option<&str>) -> Fetcher {
+    // The only error is that another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Fetcher::new(limits, extra_ca.map(str::as_bytes)).unwrap()
+}
+
+async fn server(route: &str, answer: ResponseTemplate) -> MockServer {
+    let server = MockServer::start().await;
+    Mock::given(path(route)).respond_with(answer).mount(&server).await;
+    server
+}
+
+fn file() -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_bytes(CONTENT)
+}
+
+#[tokio::test]
+async fn a_file_arrives_whole_with_its_digest_and_what_the_server_says_of_it() {
+    let place = Place::new();
+    let answer = file().insert_header("ETag", "\"v1\"").insert_header("Last-Modified", "Fri, 27 Nov 2026 10:00:00 GMT");
+    let server = server("/disk.img", answer).await;
+    let download = place.fetch(&format!("{}/disk.img?token=secret", server.uri())).await.unwrap();
+    assert_eq!(fs::read(download.file.path()).unwrap(), CONTENT);
+    assert_eq!((download.bytes, download.sha256.as_str()), (CONTENT.len() as u64, SHA256));
+    assert_eq!(download.etag.as_deref(), Some("\"v1\""));
+    assert_eq!(download.last_modified.as_deref(), Some("Fri, 27 Nov 2026 10:00:00 GMT"));
+    assert_eq!(download.final_url, format!("{}/disk.img", server.uri()));
+    drop(download);
+    assert_eq!(place.files(), 0, "a dropped download stays on disk");
+}
+
+#[tokio::test]
+async fn progress_grows_to_the_announced_size() {
+    let place = Place::new();
+    let body = vec![7; 3 << 20];
+    let server = server("/big", ResponseTemplate::new(200).set_body_bytes(body)).await;
+    let mut seen: Vec<Progress> = Vec::new();
+    let source = Source::http(&format!("{}/big", server.uri()), None).unwrap();
+    fetcher(short(), None).fetch(&source, &place.workspace, |progress| seen.push(progress)).await.unwrap();
+    assert!(seen.len() > 1 && seen.is_sorted_by_key(|progress| progress.done));
+    assert_eq!(seen.last().unwrap(), &Progress { done: 3 << 20, total: Some(3 << 20) });
+}
+
+#[rstest]
+#[case::the_right_one(true)]
+#[case::another_one(false)]
+#[tokio::test]
+async fn the_checksum_decides(#[case] right: bool) {
+    let place = Place::new();
+    let server = server("/disk.img", file()).await;
+    let digest = if right { SHA256.to_owned() } else { "0".repeat(64) };
+    let url = format!("{}/disk.img", server.uri());
+    let result = place.fetch_with(short(), &url, Some(&format!("sha256:{digest}"))).await;
+    assert_eq!(result.is_ok(), right);
+    if let Err(error) = result {
+        assert_eq!((error.reason(), error.actor()), ("ChecksumMismatch", Actor::User));
+        assert!(error.to_string().contains(SHA256), "{error}");
+        assert_eq!(place.files(), 0);
+    }
+}
+
+#[rstest]
+#[case(404, "SourceNotFound", Actor::User)]
+#[case(410, "SourceNotFound", Actor::User)]
+#[case(401, "SourceForbidden", Actor::User)]
+#[case(403, "SourceForbidden", Actor::User)]
+#[case(429, "SourceUnavailable", Actor::Source)]
+#[case(500, "SourceUnavailable", Actor::Source)]
+#[case(503, "SourceUnavailable", Actor::Source)]
+#[case(418, "SourceUnexpectedAnswer", Actor::Source)]
+#[case(206, "SourceUnexpectedAnswer", Actor::Source)]
+#[case(304, "SourceUnexpectedAnswer", Actor::Source)]
+#[case(204, "SourceEmpty", Actor::User)]
+#[tokio::test]
+async fn every_refusal_has_a_name(#[case] status: u16, #[case] reason: &str, #[case] actor: Actor) {
+    let server = server("/x", ResponseTemplate::new(status)).await;
+    let error = Place::new().failure(&format!("{}/x?token=secret", server.uri())).await;
+    assert_eq!((error.reason(), error.actor()), (reason, actor));
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_empty_file_is_refused_announced_or_not() {
+    let announced = plain("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let not_announced = plain("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    for url in [announced, not_announced] {
+        assert!(matches!(Place::new().failure(&url).await, Error::Empty { .. }));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_is_noticed() {
+    let cut = plain("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+    let cut_chunks = plain("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    for url in [cut, cut_chunks] {
+        let error = Place::new().failure(&url).await;
+        assert!(matches!(error, Error::Truncated { received: 5..=9, .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn too_large_is_refused_by_announcement_and_by_count() {
+    let limits = Limits { max_bytes: 10, ..short() };
+    let announced = plain("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n");
+    let counted = plain("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n01234567890");
+    for url in [announced, counted] {
+        let place = Place::new();
+        let error = place.fetch_with(limits.clone(), &url, None).await.map(drop).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { bytes: 11, limit: 10 }), "{error:?}");
+        assert_eq!(place.files(), 0);
+    }
+    let fits = plain("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+    Place::new().fetch_with(limits, &fits, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_fit_on_the_disk_is_refused_at_once() {
+    let huge = plain(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nx", 1_u64 << 62));
+    let limits = Limits { max_bytes: u64::MAX, ..short() };
+    let error = Place::new().fetch_with(limits, &huge, None).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { needed: Some(_) }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_content_encoding_that_nobody_asked_for_is_refused() {
+    let server = server("/x", file().insert_header("Content-Encoding", "gzip")).await;
+    assert!(matches!(Place::new().failure(&format!("{}/x", server.uri())).await, Error::UnsupportedFormat { .. }));
+    let server = MockServer::start().await;
+    Mock::given(header("accept-encoding", "identity")).respond_with(file()).mount(&server).await;
+    Place::new().fetch(&server.uri()).await.unwrap();
+}
+
+#[rstest]
+#[case::not_a_word("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")]
+#[case::no_answer("")]
+#[tokio::test]
+async fn a_silent_server_is_left(#[case] said: &'static str) {
+    let url = servers::silent(said);
+    let since = Instant::now();
+    assert!(matches!(Place::new().failure(&url).await, Error::Timeout { .. }));
+    assert!(since.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_server_that_drips_is_left_too() {
+    let url = servers::dripping(Duration::from_millis(100));
+    let place = Place::new();
+    let limits = Limits { total: Duration::from_millis(600), ..short() };
+    let error = place.fetch_with(limits, &url, None).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::TooSlow { .. }), "{error:?}");
+    assert_eq!(place.files(), 0);
+}
+
+#[tokio::test]
+async fn a_refused_connection_and_an_unknown_host_are_told_apart() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = Place::new().failure(&format!("http://user:secret@{free}/x")).await;
+    assert!(matches!(&error, Error::Unreachable { message, .. } if message.contains("refused")), "{error:?}");
+    assert!(!error.to_string().contains("secret"));
+    let error = Place::new().failure("http://no-such-host.invalid/x").await;
+    assert_eq!((error.reason(), error.actor()), ("SourceHostNotFound", Actor::User), "{error:?}");
+}
+
+#[rstest]
+#[case(301)]
+#[case(302)]
+#[case(303)]
+#[case(307)]
+#[case(308)]
+#[tokio::test]
+async fn redirects_are_followed(#[case] status: u16) {
+    let server = server("/new/disk.img", file()).await;
+    let answer = ResponseTemplate::new(status).insert_header("Location", "../new/disk.img");
+    Mock::given(path("/old/disk.img")).respond_with(answer).mount(&server).await;
+    let download = Place::new().fetch(&format!("{}/old/disk.img", server.uri())).await.unwrap();
+    assert_eq!(download.final_url, format!("{}/new/disk.img", server.uri()));
+}
+
+#[tokio::test]
+async fn a_circle_of_redirects_is_left() {
+    let server = server("/loop", ResponseTemplate::new(302).insert_header("Location", "/loop")).await;
+    let error = Place::new().failure(&format!("{}/loop", server.uri())).await;
+    assert!(matches!(error, Error::TooManyRedirects { limit: 5, .. }), "{error:?}");
+    assert_eq!(server.received_requests().await.unwrap().len(), 6);
+}
+
+#[rstest]
+#[case("file:///etc/passwd")]
+#[case("ftp://host/x")]
+#[case("http://[broken")]
+#[tokio::test]
+async fn redirects_out_of_http_are_not_followed(#[case] to: &str) {
+    let server = server("/x", ResponseTemplate::new(302).insert_header("Location", to)).await;
+    let error = Place::new().failure(&format!("{}/x", server.uri())).await;
+    assert_eq!(error.reason(), "ForbiddenRedirect", "{error:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_known_authority_is_accepted_and_others_are_not() {
+    let authority = Authority::new();
+    let good = secure(&authority.server("127.0.0.1"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let other_host = secure(&authority.server("10.9.8.7"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let expired = secure(&authority.expired_server("127.0.0.1"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let place = Place::new();
+    let trusting = fetcher(short(), Some(&authority.pem()));
+    let fetch = async |fetcher: &Fetcher, url: &str| {
+        fetcher.fetch(&Source::http(url, None).unwrap(), &place.workspace, |_| {}).await.map(drop)
+    };
+    fetch(&trusting, &good).await.unwrap();
+    for (fetcher, url) in [(&fetcher(short(), None), &good), (&trusting, &other_host), (&trusting, &expired)] {
+        let error = fetch(fetcher, url).await.unwrap_err();
+        assert_eq!(error.reason(), "TLSVerificationFailed", "{error:?}");
+        assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tls_is_left_only_for_a_file_whose_checksum_is_known() {
+    let authority = Authority::new();
+    let http = server("/disk.img", file()).await;
+    let answer = format!("HTTP/1.1 302 Found\r\nLocation: {}/disk.img\r\nContent-Length: 0\r\n\r\n", http.uri());
+    let https = secure(&authority.server("127.0.0.1"), &answer);
+    let fetcher = fetcher(short(), Some(&authority.pem()));
+    let place = Place::new();
+    let fetch = async |checksum: Option<&str>| {
+        let source = Source::http(&https, checksum.map(|text| text.parse().unwrap())).unwrap();
+        fetcher.fetch(&source, &place.workspace, |_| {}).await.map(drop)
+    };
+    assert!(matches!(fetch(None).await, Err(Error::ForbiddenRedirect { .. })));
+    fetch(Some(&format!("sha256:{SHA256}"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_fetch_removes_its_file() {
+    let place = Place::new();
+    let url = servers::dripping(Duration::from_millis(20));
+    let arrived = tokio::sync::Notify::new();
+    let mut most = 0;
+    let source = Source::http(&url, None).unwrap();
+    let fetcher = fetcher(short(), None);
+    let on_progress = |_| {
+        most = most.max(place.files());
+        arrived.notify_one();
+    };
+    tokio::select! {
+        result = fetcher.fetch(&source, &place.workspace, on_progress) => panic!("{result:?}"),
+        () = arrived.notified() => {}
+    }
+    assert_eq!((most, place.files()), (1, 0));
+}
+
+#[test]
+fn bad_settings_are_refused() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let error = Fetcher::new(Limits::default(), Some(broken)).unwrap_err();
+    assert_eq!((error.reason(), error.actor()), ("InvalidClientSettings", Actor::Operator));
+}
+
+#[tokio::test]
+async fn memory_does_not_grow_with_the_file() {
+    const SIZE: usize = 256 << 20;
+    let url = servers::zeros(SIZE);
+    let place = Place::new();
+    // A first small one pays for what is allocated once.
+    place.fetch(&servers::zeros(1 << 20)).await.unwrap();
+    let before = anonymous_memory();
+    let mut most = before;
+    let source = Source::http(&url, None).unwrap();
+    let download =
+        fetcher(short(), None).fetch(&source, &place.workspace, |_| most = most.max(anonymous_memory())).await.unwrap();
+    assert_eq!(download.bytes, SIZE as u64);
+    let grown = (most - before) >> 20;
+    assert!(grown < 16, "memory grew by {grown} MiB for a file of {} MiB", SIZE >> 20);
+}
+
+/// Bytes of this process that are neither a file's nor shared.
+fn anonymous_memory() -> u64 {
+    let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}

@@ -1,0 +1,382 @@
+//! Inspection and conversion by the real `qemu-img`, of good images and of images made to do harm.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kupenstack_images::{Actor, Error, Format, Inspection, Progress, QemuImg, QemuLimits, Workspace};
+use rstest::rstest;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+const SIZE: u64 = 8 * MIB;
+
+struct Place {
+    folder: TempDir,
+    workspace: Workspace,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path().join("workspace")).unwrap();
+        Self { folder, workspace }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs `qemu-img` in the folder.
+    fn qemu(&self, arguments: &str) {
+        let run = Command::new("qemu-img").args(arguments.split(' ')).current_dir(self.folder.path()).output();
+        let output = run.unwrap_or_else(|error| panic!("these tests need qemu-img (Debian: qemu-utils): {error}"));
+        assert!(output.status.success(), "qemu-img {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A disk with a boot sector and some data, in a format.
+    fn image(&self, format: Format) -> PathBuf {
+        let raw = self.path("disk.raw");
+        write_disk(&raw, SIZE);
+        let image = self.path("image");
+        match format {
+            Format::Raw => fs::copy(raw, &image).map(drop).unwrap(),
+            Format::Iso => write_iso(&image),
+            Format::Vhd => self.qemu("convert -O vpc -o force_size=on disk.raw image"),
+            other => self.qemu(&format!("convert -O {other} disk.raw image")),
+        }
+        image
+    }
+
+    fn left_in_workspace(&self) -> usize {
+        fs::read_dir(self.path("workspace")).unwrap().count()
+    }
+}
+
+fn write_disk(path: &Path, size: u64) {
+    let file = File::create(path).unwrap();
+    file.set_len(size).unwrap();
+    file.write_all_at(&[0xeb, 0x63, 0x90], 0).unwrap();
+    file.write_all_at(&[0x55, 0xaa], 510).unwrap();
+    file.write_all_at(&[7; 100_000], size / 2).unwrap();
+}
+
+fn write_iso(path: &Path) {
+    let file = File::create(path).unwrap();
+    file.set_len(MIB).unwrap();
+    file.write_all_at(b"\x01CD001\x01", 0x8000).unwrap();
+}
+
+fn qemu() -> QemuImg {
+    QemuImg::new(QemuLimits::default())
+}
+
+async fn refusal(path: &Path) -> Error {
+    qemu().inspect(path).await.unwrap_err()
+}
+
+#[rstest]
+#[tokio::test]
+async fn every_format_is_told_from_the_bytes(
+    #[values(Format::Raw, Format::Qcow2, Format::Vmdk, Format::Vdi, Format::Vhd, Format::Vhdx, Format::Iso)]
+    format: Format,
+) {
+    let place = Place::new();
+    let inspection = qemu().inspect(&place.image(format)).await.unwrap();
+    let virtual_size = if format == Format::Iso { MIB } else { SIZE };
+    assert_eq!(inspection, Inspection { format, virtual_size });
+}
+
+#[rstest]
+#[case::old_qcow2("create -f qcow2 -o compat=0.10 image 8M", Format::Qcow2)]
+#[case::compressed_qcow2("convert -c -O qcow2 disk.raw image", Format::Qcow2)]
+#[case::streamed_vmdk("convert -O vmdk -o subformat=streamOptimized disk.raw image", Format::Vmdk)]
+#[case::fixed_vhd("convert -O vpc -o subformat=fixed,force_size=on disk.raw image", Format::Vhd)]
+#[case::static_vdi("convert -O vdi -o static=on disk.raw image", Format::Vdi)]
+#[tokio::test]
+async fn so_is_every_variant(#[case] made_by: &str, #[case] format: Format) {
+    let place = Place::new();
+    write_disk(&place.path("disk.raw"), SIZE);
+    place.qemu(made_by);
+    assert_eq!(qemu().inspect(&place.path("image")).await.unwrap().format, format);
+}
+
+#[rstest]
+#[case::backing_file("create -f qcow2 -b disk.raw -F raw image", "backing file")]
+#[case::absolute_backing_file("create -f qcow2 -u -b /etc/passwd -F raw image 8M", "backing file")]
+#[case::protocol_as_backing_file("create -f qcow2 -u -b nbd://127.0.0.1:1/x -F raw image 8M", "backing file")]
+#[case::data_file("create -f qcow2 -o data_file=other.raw,data_file_raw=on image 8M", "another file")]
+#[case::vmdk_with_parent("create -f vmdk -u -b disk.vmdk -F vmdk image 8M", "parent")]
+#[tokio::test]
+async fn an_image_that_needs_another_file_is_refused(#[case] made_by: &str, #[case] why: &str) {
+    let place = Place::new();
+    write_disk(&place.path("disk.raw"), SIZE);
+    place.qemu("convert -O vmdk disk.raw disk.vmdk");
+    place.qemu(made_by);
+    let error = refusal(&place.path("image")).await;
+    assert_eq!((error.reason(), error.actor()), ("UnsafeImage", Actor::User), "{error:?}");
+    assert!(error.to_string().contains(why), "{error}");
+}
+
+#[rstest]
+#[case::flat("monolithicFlat")]
+#[case::split("twoGbMaxExtentSparse")]
+#[tokio::test]
+async fn a_vmdk_in_several_files_is_refused_whichever_of_them_it_is(#[case] subformat: &str) {
+    let place = Place::new();
+    write_disk(&place.path("disk.raw"), SIZE);
+    place.qemu(&format!("convert -O vmdk -o subformat={subformat} disk.raw image.vmdk"));
+    let error = refusal(&place.path("image.vmdk")).await;
+    assert_eq!(error.reason(), "UnsupportedFormat", "{error:?}");
+    if subformat == "twoGbMaxExtentSparse" {
+        let error = refusal(&place.path("image-s001.vmdk")).await;
+        assert_eq!(error.reason(), "UnsupportedFormat", "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_encrypted_image_is_refused() {
+    let place = Place::new();
+    place.qemu("create -f qcow2 --object secret,id=s,data=x -o encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10 image 8M");
+    assert!(
+        matches!(refusal(&place.path("image")).await, Error::UnsafeImage { message } if message.contains("encrypted"))
+    );
+    place.qemu("create -f luks --object secret,id=s,data=x -o key-secret=s,iter-time=10 luks 8M");
+    assert!(
+        matches!(refusal(&place.path("luks")).await, Error::UnsafeImage { message } if message.contains("encrypted"))
+    );
+}
+
+/// Overwrites bytes of an image.
+fn patch(path: &Path, offset: u64, bytes: &[u8]) {
+    let mut file = File::options().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(offset)).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_vmdk_whose_own_description_lists_other_files_is_refused() {
+    let place = Place::new();
+    let image = place.image(Format::Vmdk);
+    // A header of capacity zero makes readers believe the description alone.
+    patch(&image, 12, &[0; 8]);
+    assert_eq!(refusal(&image).await.reason(), "UnsafeImage");
+
+    let image = place.image(Format::Vmdk);
+    let description = "# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\ncreateType=\"monolithicFlat\"\n\
+                       RW 1 FLAT \"/etc/shadow\" 0\n\0";
+    patch(&image, 512, description.as_bytes());
+    assert_eq!(refusal(&image).await.reason(), "UnsafeImage");
+}
+
+#[tokio::test]
+async fn a_vhd_with_a_parent_is_refused() {
+    let place = Place::new();
+    let image = place.image(Format::Vhd);
+    patch(&image, 60, &4_u32.to_be_bytes());
+    assert_eq!(refusal(&image).await.reason(), "UnsafeImage");
+}
+
+#[rstest]
+#[case::gzip(b"\x1f\x8b\x08\0", "gzip")]
+#[case::xz(b"\xfd7zXZ\0", "xz")]
+#[case::zstd(b"\x28\xb5\x2f\xfd", "zstd")]
+#[case::zip(b"PK\x03\x04", "zip")]
+#[case::qed(b"QED\0", "QED")]
+#[tokio::test]
+async fn what_is_no_disk_is_refused(#[case] magic: &[u8], #[case] called: &str) {
+    let place = Place::new();
+    let path = place.path("file");
+    fs::write(&path, [magic, &[0; 4096]].concat()).unwrap();
+    let error = refusal(&path).await;
+    assert_eq!((error.reason(), error.actor()), ("UnsupportedFormat", Actor::User), "{error:?}");
+    assert!(error.to_string().contains(called), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_page_and_a_stub_are_refused() {
+    let place = Place::new();
+    fs::write(place.path("page"), "<!DOCTYPE html>\n<p>Please log in ä</p>\n".repeat(100)).unwrap();
+    assert!(
+        matches!(refusal(&place.path("page")).await, Error::UnsupportedFormat { message } if message.contains("text"))
+    );
+    fs::write(place.path("stub"), [0; 511]).unwrap();
+    assert!(matches!(refusal(&place.path("stub")).await, Error::UnsupportedFormat { .. }));
+}
+
+#[tokio::test]
+async fn a_qcow2_cut_in_its_header_is_damaged() {
+    let place = Place::new();
+    let image = place.image(Format::Qcow2);
+    patch(&image, 20, &63_u32.to_be_bytes());
+    let error = refusal(&image).await;
+    assert_eq!((error.reason(), error.actor()), ("DamagedImage", Actor::User), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused() {
+    let place = Place::new();
+    place.qemu("create -f qcow2 image 3T");
+    assert!(fs::metadata(place.path("image")).unwrap().len() < MIB);
+    let error = refusal(&place.path("image")).await;
+    assert!(matches!(error, Error::TooLarge { bytes, limit } if bytes == 3 << 40 && limit == 2 << 40), "{error:?}");
+}
+
+#[rstest]
+#[tokio::test]
+async fn conversion_keeps_every_byte(
+    #[values(Format::Raw, Format::Qcow2, Format::Vmdk, Format::Vdi, Format::Vhd, Format::Vhdx)] from: Format,
+    #[values(Format::Raw, Format::Qcow2, Format::Vmdk, Format::Vdi, Format::Vhd, Format::Vhdx)] to: Format,
+) {
+    let (place, qemu) = (Place::new(), qemu());
+    let image = place.image(from);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let mut last = None;
+    let on_progress = |progress: Progress| last = Some(progress);
+    let converted = qemu.convert(&image, &inspection, to, &place.workspace, on_progress).await.unwrap();
+    assert_eq!(last, Some(Progress { done: SIZE, total: Some(SIZE) }));
+    let expected = Inspection { format: to, virtual_size: SIZE };
+    assert_eq!(qemu.inspect(converted.path()).await.unwrap(), expected);
+
+    let driver = if to == Format::Vhd { "vpc".to_owned() } else { to.to_string() };
+    place.qemu(&format!("compare -f {driver} -F raw {} disk.raw", converted.path().display()));
+    drop(converted);
+    assert_eq!(place.left_in_workspace(), 0);
+}
+
+#[tokio::test]
+async fn a_cd_is_read_as_raw_and_never_made() {
+    let (place, qemu) = (Place::new(), qemu());
+    let image = place.image(Format::Iso);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, |_| {}).await.unwrap();
+    let error = qemu.convert(&image, &inspection, Format::Iso, &place.workspace, |_| {}).await.unwrap_err();
+    assert_eq!(error.reason(), "UnsupportedFormat");
+}
+
+#[tokio::test]
+async fn holes_stay_holes() {
+    let (place, qemu) = (Place::new(), qemu());
+    place.qemu("create -f qcow2 image 10G");
+    let image = place.path("image");
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let converted = qemu.convert(&image, &inspection, Format::Raw, &place.workspace, |_| {}).await.unwrap();
+    assert_eq!(fs::metadata(converted.path()).unwrap().len(), 10 << 30);
+    assert!(converted.allocated().unwrap() < MIB);
+}
+
+#[tokio::test]
+async fn a_folder_in_memory_serves_too() {
+    let (place, qemu, memory) = (Place::new(), qemu(), tempfile::tempdir_in("/dev/shm").unwrap());
+    let workspace = Workspace::open(memory.path()).unwrap();
+    let image = place.image(Format::Raw);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let converted = qemu.convert(&image, &inspection, Format::Qcow2, &workspace, |_| {}).await.unwrap();
+    qemu.convert(converted.path(), &qemu.inspect(converted.path()).await.unwrap(), Format::Raw, &workspace, |_| {})
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_apart_from_a_bad_image() {
+    let place = Place::new();
+    let full = place.path("full");
+    fs::write(
+        &full,
+        "#!/bin/sh\ncase $1 in convert) exec cat /dev/zero > /dev/full;; *) exec qemu-img \"$@\";; esac\n",
+    )
+    .unwrap();
+    make_executable(&full);
+    let qemu = qemu().with_program(&full);
+    let image = place.image(Format::Raw);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let error = qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, |_| {}).await.map(drop).unwrap_err();
+    assert_eq!((error.reason(), error.actor()), ("NoSpace", Actor::Operator), "{error:?}");
+}
+
+#[tokio::test]
+async fn our_memory_does_not_grow_with_the_image() {
+    let (place, qemu) = (Place::new(), qemu());
+    let image = place.path("big");
+    write_noise(&image, 512 * MIB);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let before = anonymous_memory();
+    let mut most = before;
+    let on_progress = |_| most = most.max(anonymous_memory());
+    qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, on_progress).await.unwrap();
+    let grown = (most - before) / MIB;
+    assert!(grown < 32, "memory grew by {grown} MiB for an image of 512 MiB");
+}
+
+/// A disk without holes.
+fn write_noise(path: &Path, size: u64) {
+    write_disk(path, size);
+    let file = File::options().write(true).open(path).unwrap();
+    let chunk: Vec<u8> = (0..MIB).map(|index| u8::try_from(index % 255 + 1).unwrap()).collect();
+    for offset in (MIB..size).step_by(chunk.len()) {
+        file.write_all_at(&chunk, offset).unwrap();
+    }
+}
+
+/// Bytes of this process that are neither a file's nor shared.
+fn anonymous_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[tokio::test]
+async fn a_damaged_image_fails_and_leaves_nothing() {
+    let (place, qemu) = (Place::new(), qemu());
+    let image = place.image(Format::Qcow2);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    // The table of tables points to where none can begin.
+    let table = u64::from_be_bytes(fs::read(&image).unwrap()[40..48].try_into().unwrap());
+    patch(&image, table, &512_u64.to_be_bytes());
+    let error = qemu.convert(&image, &inspection, Format::Raw, &place.workspace, |_| {}).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::ConversionFailed { .. } | Error::Damaged { .. }), "{error:?}");
+    assert_eq!(place.left_in_workspace(), 0);
+}
+
+#[tokio::test]
+async fn a_missing_program_is_the_operators_business() {
+    let place = Place::new();
+    let image = place.image(Format::Raw);
+    let qemu = qemu().with_program("/no/such/qemu-img");
+    let error = qemu.inspect(&image).await.unwrap_err();
+    assert_eq!((error.reason(), error.actor()), ("ToolUnavailable", Actor::Operator), "{error:?}");
+}
+
+#[tokio::test]
+async fn too_little_memory_ends_the_program_and_not_the_machine() {
+    let place = Place::new();
+    let image = place.image(Format::Qcow2);
+    let qemu = QemuImg::new(QemuLimits { memory: 4 * MIB, ..QemuLimits::default() });
+    assert!(qemu.inspect(&image).await.is_err());
+}
+
+#[tokio::test]
+async fn a_conversion_out_of_time_is_ended() {
+    let place = Place::new();
+    let slow = place.path("slow");
+    let script = "#!/bin/sh\ncase $1 in convert) exec sleep 100;; *) exec qemu-img \"$@\";; esac\n";
+    fs::write(&slow, script).unwrap();
+    make_executable(&slow);
+    let limits = QemuLimits { convert: Duration::from_secs(1), ..QemuLimits::default() };
+    let qemu = QemuImg::new(limits).with_program(&slow);
+    let image = place.image(Format::Raw);
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let since = Instant::now();
+    let error = qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, |_| {}).await.map(drop).unwrap_err();
+    assert_eq!(error.reason(), "ConversionFailed");
+    assert!(since.elapsed() < Duration::from_secs(20));
+    assert_eq!(place.left_in_workspace(), 0);
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
