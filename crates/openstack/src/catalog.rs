@@ -21,7 +21,6 @@ struct CatalogService {
 #[derive(Debug, Deserialize)]
 struct CatalogEndpoint {
     interface: String,
-    #[serde(alias = "region")]
     region_id: Option<String>,
     url: String,
 }

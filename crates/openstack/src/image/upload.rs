@@ -1,6 +1,7 @@
 //! The data path of an upload.
 
 use std::{
+    convert::Infallible,
     io,
     ops::ControlFlow,
     pin::Pin,
@@ -10,11 +11,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream::BoxStream};
+use futures::{FutureExt, Stream, StreamExt, stream::BoxStream};
 use http::header;
 use reqwest::Body;
 use tokio::{
-    sync::watch,
+    sync::{oneshot, watch},
     time::{Instant, sleep},
 };
 
@@ -45,7 +46,9 @@ where
     let token = client.session().token().await?;
     let transport = client.transport();
     let (phase, progress) = watch::channel(Phase::Sending);
-    let body = Body::wrap_stream(Data::new(data.boxed(), length, phase));
+    // The HTTP library goes on sending after an early answer, and would do so without us: dropping this stops it.
+    let (_interest, interest) = oneshot::channel::<Infallible>();
+    let body = Body::wrap_stream(Data::new(data.boxed(), length, phase, interest));
     let mut request = transport
         .http
         .put(call.url.clone())
@@ -53,7 +56,8 @@ where
         .header("x-auth-token", &token.header)
         .header(header::CONTENT_TYPE, "application/octet-stream")
         .body(body);
-    if let Some(length) = length {
+    // Nothing would be asked for after a length of 0, not even whether the source ends well.
+    if let Some(length) = length.filter(|length| *length > 0) {
         request = request.header(header::CONTENT_LENGTH, length);
     }
     let exchange = async {
@@ -123,11 +127,18 @@ struct Data {
     /// The chunk that completes the announced length. Nobody asks for more after it, so it is kept until the source
     /// has ended well: a source that checks a digest tells only then.
     last: Option<Bytes>,
+    /// Ends when the upload is over for the caller, whatever the HTTP library still wants to send.
+    interest: oneshot::Receiver<Infallible>,
 }
 
 impl Data {
-    fn new(source: BoxStream<'static, io::Result<Bytes>>, length: Option<u64>, phase: watch::Sender<Phase>) -> Self {
-        Self { source, phase, length, taken: 0, last: None }
+    fn new(
+        source: BoxStream<'static, io::Result<Bytes>>,
+        length: Option<u64>,
+        phase: watch::Sender<Phase>,
+        interest: oneshot::Receiver<Infallible>,
+    ) -> Self {
+        Self { source, phase, length, taken: 0, last: None, interest }
     }
 
     /// What to send for what the source yielded, or that it is to be asked again.
@@ -189,6 +200,10 @@ impl Stream for Data {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if matches!(*self.phase.borrow(), Phase::Sent | Phase::Failed(_)) {
             return Poll::Ready(None);
+        }
+        if self.interest.poll_unpin(context).is_ready() {
+            // An error, not an end: an end would make what was sent look complete.
+            return Poll::Ready(self.fail(io::ErrorKind::ConnectionAborted.into()).break_value().flatten());
         }
         loop {
             let Poll::Ready(item) = self.source.poll_next_unpin(context) else {

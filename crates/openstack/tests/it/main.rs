@@ -1,0 +1,14 @@
+//! The client against simulated services.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
+
+mod auth;
+mod cache;
+mod catalog;
+mod identity;
+mod image;
+mod paging;
+mod retry;
+mod secrets;
+mod support;
+mod upload;
