@@ -1,4 +1,7 @@
 #!/bin/bash
+# Text in single quotes is for the shell in the client pod.
+# shellcheck disable=SC2016
+#
 # The OpenStack charts without the operator, as docs/charts-by-hand.md tells it: a token, an image, pods that come and
 # go, upgrades that change nothing, upgrades that change something, removal, return. In a namespace of its own.
 set -euo pipefail
