@@ -1,0 +1,147 @@
+//! The cloud comes, fails and goes.
+
+use std::time::Duration;
+
+use kube::{Api, ResourceExt, api::DeleteParams};
+use kupenstack_api::{FINALIZER, cluster::OpenStack, resources::PROJECT_ID};
+use serde_json::json;
+
+use crate::world::{World, disk, id, is_ready, shown};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_wait_for_the_cloud_and_are_let_go_with_it() {
+    let world = World::start().await;
+    let operator = world.operator().await;
+    let tenant = world.namespace(&[]).await;
+    let src = world.serve(&disk(4096)).await;
+    tenant.create("image", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("image", |image| shown(image).0 == "CloudUnavailable").await;
+    assert!(shown(&image).1.contains("no OpenStack"), "{}", shown(&image).1);
+    assert!(tenant.namespaces().get(&tenant.name).await.unwrap().finalizers().is_empty());
+
+    world.declare_cloud().await;
+    // sooner than anything would be looked at by itself
+    let image = tokio::time::timeout(Duration::from_secs(30), tenant.until("image", is_ready)).await.expect("woken");
+    let first = id(&image);
+
+    // deleted by us, which takes its time
+    let clouds: Api<OpenStack> = Api::all(world.client().await);
+    let patch = json!({"metadata": {"finalizers": ["test/going"]}});
+    clouds.patch("default", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await.unwrap();
+    clouds.delete("default", &DeleteParams::default()).await.unwrap();
+    let image = tenant.until("image", |image| image.finalizers().is_empty() && !is_ready(image)).await;
+    assert!(shown(&image).1.contains("being deleted") && id(&image).is_empty(), "{}", shown(&image).1);
+    let namespace = tenant.until_namespace(|n| !n.finalizers().contains(&FINALIZER.to_owned())).await;
+    assert!(!namespace.annotations().contains_key(PROJECT_ID));
+    assert!(tenant.secrets().get_opt(&tenant.secret_name()).await.unwrap().is_none());
+    let patch = json!({"metadata": {"finalizers": null}});
+    clouds.patch("default", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await.unwrap();
+
+    // back with its data: what is ours is found again, with a password that nobody knows any more
+    world.declare_cloud().await;
+    let image = tenant.until("image", is_ready).await;
+    assert_eq!(id(&image), first);
+    assert_eq!(world.fake.count("POST", "/v2/images"), 1);
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keystone_operator_370_namespace_and_cloud_are_deleted_together() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator().await;
+    let tenant = world.tenant().await;
+    tenant.ready_image("image").await;
+    world.fake.set_down(true);
+    let clouds: Api<OpenStack> = Api::all(world.client().await);
+    clouds.delete("default", &DeleteParams::default()).await.unwrap();
+    tenant.end().await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_879_an_outage_is_waited_out() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator().await;
+    let tenant = world.tenant().await;
+    let settled = tenant.ready_image("settled").await;
+    tenant.ready_image("leaving").await;
+
+    world.fake.set_down(true);
+    let src = world.serve(&disk(4096)).await;
+    tenant.create("new", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("new", |image| shown(image).0 == "CloudUnavailable").await;
+    assert!(shown(&image).1.contains("503"), "{}", shown(&image).1);
+    tenant.nudge("settled").await;
+    let nudged = tenant.images().get("settled").await.unwrap();
+    tenant.images().delete("leaving", &DeleteParams::default()).await.unwrap();
+    let leaving = tenant.until("leaving", |image| shown(image).0 == "CloudUnavailable").await;
+    assert_eq!(leaving.finalizers(), [FINALIZER], "an unreachable cloud keeps what may still be there");
+
+    world.fake.set_down(false);
+    tenant.until("new", is_ready).await;
+    tenant.delete("leaving").await;
+    assert!(world.fake.state().glance.named("leaving").is_empty());
+    let now = tenant.images().get("settled").await.unwrap();
+    assert_eq!(now.resource_version(), nudged.resource_version(), "an outage is not told by every object");
+    assert_eq!(id(&now), id(&settled));
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_services_that_are_needed_are_waited_for() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    world.set_services(&[("Keystone", true), ("Glance", false), ("Nova", false)]).await;
+    let operator = world.operator().await;
+    let tenant = world.tenant().await;
+    let src = world.serve(&disk(4096)).await;
+    tenant.create("image", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("image", |image| shown(image).0 == "CloudUnavailable").await;
+    assert_eq!(shown(&image).1, "Glance is not ready: 1/2 pods");
+    assert_eq!(world.fake.count("", "/v2/images"), 0);
+    world.set_services(&[("Keystone", true), ("Glance", true), ("Nova", false)]).await;
+    tokio::time::timeout(Duration::from_secs(30), tenant.until("image", is_ready)).await.expect("woken");
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_writes_nothing_and_asks_for_few_tokens() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator().await;
+    let tenant = world.tenant().await;
+    for name in ["one", "two", "three"] {
+        tenant.ready_image(name).await;
+    }
+    operator.stop().await;
+
+    let versions = async || {
+        let images = tenant.images().list(&kube::api::ListParams::default()).await.unwrap();
+        let mut all: Vec<_> = images.iter().map(ResourceExt::resource_version).collect();
+        all.push(tenant.namespaces().get(&tenant.name).await.unwrap().resource_version());
+        all.push(tenant.secrets().get(&tenant.secret_name()).await.unwrap().resource_version());
+        all
+    };
+    let (before, writes, tokens) = (versions().await, world.fake.writes(), world.fake.count("POST", "/auth/tokens"));
+    let ids: Vec<_> = world.fake.state().glance.images.keys().cloned().collect();
+    let looks = |id: &String| world.fake.count("GET", id);
+    let looked: Vec<_> = ids.iter().map(looks).collect();
+    let users = world.fake.count("GET", "/users");
+    let operator = world.operator().await;
+    let all_seen = async {
+        while ids.iter().map(looks).zip(&looked).any(|(now, before)| now == *before)
+            || world.fake.count("GET", "/users") == users
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    crate::world::within(all_seen, "a pass over everything").await;
+    operator.stop().await;
+    assert_eq!(versions().await, before);
+    assert_eq!(world.fake.writes(), writes);
+    // capo 1647: one for the administrator, one for the namespace's user and one more if both controllers begin at once
+    let asked = world.fake.count("POST", "/auth/tokens") - tokens;
+    assert!(asked <= 3, "{asked} tokens");
+}

@@ -1,0 +1,395 @@
+//! Images in a namespace that has its project.
+
+use std::{process::Command, time::Duration};
+
+use futures::TryStreamExt;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, WatchEvent, WatchParams},
+};
+use kupenstack_api::FINALIZER;
+use kupenstack_core::{
+    conditions::{self, RECONCILING, STALLED},
+    ownership::ClusterId,
+};
+use rstest::rstest;
+use serde_json::json;
+use wiremock::{Mock, ResponseTemplate, matchers::path};
+
+use crate::{
+    fake::Fault,
+    world::{self, CLUSTER, Tenant, disk, id, is_ready, shown, within},
+};
+
+fn cluster() -> ClusterId {
+    CLUSTER.parse().unwrap()
+}
+
+/// The one image of this name in Glance.
+fn only(tenant: &Tenant<'_>, name: &str) -> crate::fake::Stored {
+    let mut all = tenant.world.fake.state().glance.named(name);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    all.remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_full_uploads_the_file_as_the_namespaces_user() {
+    let tenant = world::shared().await.tenant().await;
+    let content = disk(8192);
+    let src = tenant.world.serve(&content).await;
+    let spec = json!({
+        "src": src, "format": "raw", "minDisk": 2, "minRam": 64, "properties": {"hw_disk_bus": "virtio"},
+        "checksum": format!("sha256:{}", kupenstack_core::hash::of_bytes(&content)),
+    });
+    tenant.create("full", spec).await;
+    let image = tenant.until("full", is_ready).await;
+
+    let status = image.status.clone().unwrap();
+    assert_eq!(status.id.as_deref(), Some(cluster().resource_id(&image.uid().unwrap()).as_str()));
+    assert_eq!((status.size, status.virtual_size), (Some(8192), Some(8192)));
+    assert_eq!((status.digest.as_deref(), status.source_format.as_deref()), (Some("sha512:0123"), Some("raw")));
+    assert_eq!(image.finalizers(), [FINALIZER]);
+    let stored = only(&tenant, "full");
+    assert_eq!(stored.data, content);
+    assert_eq!(stored.owner, tenant.project().await);
+    assert_eq!((stored.text("visibility"), stored.text("disk_format")), ("private", "raw"));
+    assert_eq!((&stored.attributes["min_disk"], &stored.attributes["min_ram"]), (&json!(2), &json!(64)));
+    assert_eq!(stored.text("hw_disk_bus"), "virtio");
+    assert_eq!(stored.text("kupenstack_mark"), cluster().mark(&image.uid().unwrap()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_minimal_costs_few_writes_and_two_events() {
+    let tenant = world::shared().await.tenant().await;
+    let src = tenant.world.serve(&disk(4096)).await;
+    let params = WatchParams::default().fields("metadata.name=minimal");
+    let images = tenant.images();
+    let mut watch = Box::pin(images.watch(&params, "0").await.unwrap());
+    tenant.create("minimal", json!({"src": src, "format": "raw"})).await;
+    let mut writes = 0;
+    while let Some(event) = within(watch.try_next(), "the image").await.unwrap() {
+        let WatchEvent::Modified(image) = event else { continue };
+        writes += 1;
+        if is_ready(&image) {
+            break;
+        }
+    }
+    assert!(writes <= 4, "finalizer, id, ready, and one about progress at most: {writes}");
+    let told = async {
+        while !tenant.events("minimal").await.contains(&"Ready".to_owned()) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    within(told, "the event").await;
+    let mut events = tenant.events("minimal").await;
+    events.sort();
+    assert_eq!(events, ["Created", "Ready"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_in_another_format_is_converted() {
+    let tenant = world::shared().await.tenant().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (raw, qcow2) = (folder.path().join("raw"), folder.path().join("qcow2"));
+    std::fs::write(&raw, disk(65536)).unwrap();
+    let convert = Command::new("qemu-img").args(["convert", "-f", "raw", "-O", "qcow2"]).args([&raw, &qcow2]).status();
+    assert!(convert.unwrap().success());
+    let src = tenant.world.serve(&std::fs::read(&qcow2).unwrap()).await;
+    tenant.create("converted", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("converted", is_ready).await;
+    assert_eq!(image.status.unwrap().source_format.as_deref(), Some("qcow2"));
+    assert_eq!(only(&tenant, "converted").data, disk(65536));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garm_79_create_answered_503_makes_one() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.world.fake.fail_next("POST", "answer-lost", Fault::AnswerLost);
+    tenant.ready_image("answer-lost").await;
+    assert_eq!(only(&tenant, "answer-lost").data, disk(4096));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_answered_503_makes_one() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.world.fake.fail_next("PUT", "/file", Fault::AnswerLost);
+    tenant.ready_image("upload-lost").await;
+    assert_eq!(only(&tenant, "upload-lost").data, disk(4096));
+}
+
+/// An image that found no source, and the address where it looks for one.
+async fn stranded(tenant: &Tenant<'_>, name: &str) -> (kupenstack_api::resources::Image, String) {
+    let src = format!("{}/{}-{name}.img", tenant.world.web.uri(), tenant.name);
+    tenant.create(name, json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until(name, |image| shown(image).0 == "SourceNotFound").await;
+    (image, format!("/{}-{name}.img", tenant.name))
+}
+
+async fn appears(tenant: &Tenant<'_>, name: &str, file: &str) -> kupenstack_api::resources::Image {
+    let answer = ResponseTemplate::new(200).set_body_bytes(disk(4096));
+    Mock::given(path(file)).respond_with(answer).mount(&tenant.world.web).await;
+    tenant.nudge(name).await;
+    tenant.until(name, is_ready).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn capo_2181_restart_between_create_and_status_write_makes_one() {
+    let tenant = world::shared().await.tenant().await;
+    let (image, file) = stranded(&tenant, "crashed").await;
+    let uid = image.uid().unwrap();
+    let made = json!({
+        "id": cluster().resource_id(&uid), "name": "crashed", "status": "active", "visibility": "private",
+        "disk_format": "raw", "kupenstack_mark": cluster().mark(&uid), "kupenstack_size": "4096",
+    });
+    tenant.put_image(made, &disk(4096)).await;
+    let image = appears(&tenant, "crashed", &file).await;
+    assert_eq!(id(&image), cluster().resource_id(&uid));
+    only(&tenant, "crashed");
+    assert_eq!(tenant.world.fake.count("PUT", &id(&image)), 0, "it was uploaded already");
+}
+
+#[rstest]
+#[case::upload_broke_off("killed", 0, "4096")]
+#[case::record_of_other_data("queued", 0, "9999")]
+#[case::part_taken_for_the_whole("active", 100, "4096")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_a_failed_attempt_is_replaced(#[case] status: &str, #[case] bytes: usize, #[case] size: &str) {
+    let tenant = world::shared().await.tenant().await;
+    let name = format!("half-{status}");
+    let (image, file) = stranded(&tenant, &name).await;
+    let uid = image.uid().unwrap();
+    let first = cluster().resource_id(&uid);
+    let half = json!({
+        "id": first, "name": name, "status": status, "visibility": "private", "disk_format": "raw",
+        "kupenstack_mark": cluster().mark(&uid), "kupenstack_size": size,
+    });
+    tenant.put_image(half, &disk(bytes)).await;
+    let image = appears(&tenant, &name, &file).await;
+    assert_eq!(id(&image), cluster().resource_id(&first), "a deleted identifier is not given again");
+    assert_eq!(only(&tenant, &name).data, disk(4096));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_record_is_filled() {
+    let tenant = world::shared().await.tenant().await;
+    let (image, file) = stranded(&tenant, "open").await;
+    let uid = image.uid().unwrap();
+    let open = json!({
+        "id": cluster().resource_id(&uid), "name": "open", "status": "queued", "visibility": "private",
+        "disk_format": "raw", "kupenstack_mark": cluster().mark(&uid), "kupenstack_size": "4096",
+    });
+    tenant.put_image(open, &[]).await;
+    let image = appears(&tenant, "open", &file).await;
+    assert_eq!(id(&image), cluster().resource_id(&uid));
+    assert_eq!(only(&tenant, "open").data, disk(4096));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_adoption_by_name_a_foreign_image_is_left_alone() {
+    let tenant = world::shared().await.tenant().await;
+    let foreign = json!({"id": format!("foreign-{}", tenant.name), "name": "web", "status": "active"});
+    tenant.put_image(foreign.clone(), &disk(512)).await;
+    let image = tenant.ready_image("web").await;
+    assert_ne!(id(&image), foreign["id"]);
+    tenant.delete("web").await;
+    assert_eq!(only(&tenant, "web").text("id"), foreign["id"]);
+}
+
+enum Bad {
+    Missing,
+    Empty,
+    Text,
+    OtherContent,
+    Untrusted,
+    CannotBecomeIso,
+    ReservedProperty,
+}
+
+#[rstest]
+#[case::tf_404(Bad::Missing, "SourceNotFound", "spec.src")]
+#[case::k_orc_903_zero_bytes(Bad::Empty, "SourceEmpty", "spec.src")]
+#[case::text(Bad::Text, "UnsupportedFormat", "spec.src")]
+#[case::checksum(Bad::OtherContent, "ChecksumMismatch", "spec.checksum")]
+#[case::bad_tls(Bad::Untrusted, "TLSVerificationFailed", "spec.src")]
+#[case::iso(Bad::CannotBecomeIso, "UnsupportedFormat", "spec.format")]
+#[case::attribute(Bad::ReservedProperty, "InvalidSpec", "spec.properties")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[case] reason: &str, #[case] field: &str) {
+    let tenant = world::shared().await.tenant().await;
+    let good = tenant.world.serve(&disk(4096)).await;
+    let spec = match bad {
+        Bad::Missing => json!({"src": format!("{}/nothing-here", tenant.world.web.uri()), "format": "raw"}),
+        Bad::Empty => json!({"src": tenant.world.serve(&[]).await, "format": "raw"}),
+        Bad::Text => json!({"src": tenant.world.serve(b"<html>not an image</html>").await, "format": "raw"}),
+        Bad::OtherContent => {
+            json!({"src": good, "format": "raw", "checksum": format!("sha256:{}", "0".repeat(64))})
+        }
+        Bad::Untrusted => json!({"src": kubernetes_url(&tenant), "format": "raw"}),
+        Bad::CannotBecomeIso => json!({"src": good, "format": "iso"}),
+        Bad::ReservedProperty => json!({"src": good, "format": "raw", "properties": {"visibility": "public"}}),
+    };
+    tenant.create("bad", spec).await;
+    let image = tenant.until("bad", |image| shown(image).0 == reason).await;
+    assert!(shown(&image).1.starts_with(field), "{}", shown(&image).1);
+    assert!(conditions::find(&image.status.as_ref().unwrap().conditions, STALLED).is_some());
+    let in_glance = tenant
+        .world
+        .fake
+        .state()
+        .glance
+        .images
+        .values()
+        .filter(|i| i.owner == format!("project-{}", tenant.name))
+        .count();
+    assert_eq!(in_glance, 0);
+    tenant.delete("bad").await;
+}
+
+/// An HTTPS server whose certificate nobody trusts who was not told to.
+fn kubernetes_url(tenant: &Tenant<'_>) -> String {
+    let text = std::fs::read_to_string(tenant.world.plane.kubeconfig_path()).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+    format!("{}/image", config["clusters"][0]["cluster"]["server"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_appears_later_is_taken() {
+    let tenant = world::shared().await.tenant().await;
+    let (_, file) = stranded(&tenant, "later").await;
+    appears(&tenant, "later", &file).await;
+    assert_eq!(only(&tenant, "later").data, disk(4096));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn external_deletion_is_repaired() {
+    let tenant = world::shared().await.tenant().await;
+    let first = id(&tenant.ready_image("vanishing").await);
+    assert!(tenant.world.fake.state().glance.delete(&first));
+    tenant.nudge("vanishing").await;
+    let image = tenant.until("vanishing", |image| is_ready(image) && id(image) != first).await;
+    assert_eq!(id(&image), cluster().resource_id(&first));
+    assert_eq!(only(&tenant, "vanishing").data, disk(4096));
+    assert!(tenant.events("vanishing").await.contains(&"Vanished".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn update_changes_in_place_and_sends_only_what_differs() {
+    let tenant = world::shared().await.tenant().await;
+    let src = tenant.world.serve(&disk(4096)).await;
+    tenant.create("edited", json!({"src": src, "format": "raw", "properties": {"a": "1", "b": "2"}})).await;
+    let first = id(&tenant.until("edited", is_ready).await);
+    // another's hand, which is not ours to undo
+    tenant.world.fake.state().glance.images.get_mut(&first).unwrap().set("foreign", "stays");
+    tenant.edit("edited", json!({"minDisk": 7, "properties": {"a": "9", "b": null}})).await;
+    let image = tenant.until("edited", |image| image.metadata.generation == Some(2) && is_ready(image)).await;
+    assert_eq!(id(&image), first);
+    let stored = only(&tenant, "edited");
+    assert_eq!((stored.text("a"), stored.text("foreign")), ("9", "stays"));
+    assert!(!stored.attributes.contains_key("b"));
+    assert_eq!(stored.attributes["min_disk"], json!(7));
+    assert_eq!(tenant.world.fake.count("PATCH", &first), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_update_step_is_run_even_when_one_fails() {
+    let tenant = world::shared().await.tenant().await;
+    let first = id(&tenant.ready_image("steps").await);
+    tenant.world.fake.fail_next("PATCH", "min_disk", Fault::Refused(400, "no such disk"));
+    tenant.edit("steps", json!({"minDisk": 3, "properties": {"a": "1"}})).await;
+    let image = tenant.until("steps", |image| shown(image).0 == "InvalidSpec").await;
+    assert!(shown(&image).1.contains("no such disk"), "{}", shown(&image).1);
+    let stored = only(&tenant, "steps");
+    assert_eq!((stored.text("a"), &stored.attributes["min_disk"]), ("1", &json!(0)));
+    tenant.nudge("steps").await;
+    tenant.until("steps", is_ready).await;
+    let stored = only(&tenant, "steps");
+    assert_eq!((stored.text("id"), &stored.attributes["min_disk"]), (first.as_str(), &json!(3)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_set_right() {
+    let tenant = world::shared().await.tenant().await;
+    let first = id(&tenant.ready_image("drifting").await);
+    tenant.world.fake.state().glance.images.get_mut(&first).unwrap().set("name", "renamed");
+    tenant.nudge("drifting").await;
+    let repaired = async {
+        while !tenant.events("drifting").await.contains(&"DriftRepaired".to_owned()) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    within(repaired, "the repair").await;
+    assert_eq!(only(&tenant, "drifting").text("id"), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_667_a_quota_is_waited_for() {
+    let tenant = world::shared().await.tenant().await;
+    let src = tenant.world.serve(&disk(4096)).await;
+    let full = Fault::Refused(413, "Request returned failure status 413: limit is 10");
+    tenant.world.fake.fail_next("POST", "over-quota", full);
+    tenant.create("over-quota", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("over-quota", |image| shown(image).0 == "QuotaExceeded").await;
+    assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
+    tenant.nudge("over-quota").await;
+    tenant.until("over-quota", is_ready).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_removes_the_image_and_retain_keeps_it() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.ready_image("deleted").await;
+    tenant.delete("deleted").await;
+    assert!(tenant.world.fake.state().glance.named("deleted").is_empty());
+
+    tenant.ready_image("retained").await;
+    tenant.edit("retained", json!({"deletionPolicy": "Retain"})).await;
+    tenant.delete("retained").await;
+    only(&tenant, "retained");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_ends_when_the_image_is_gone_already() {
+    let tenant = world::shared().await.tenant().await;
+    let first = id(&tenant.ready_image("gone").await);
+    tenant.world.fake.state().glance.delete(&first);
+    tenant.delete("gone").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_waits_while_the_image_is_in_use() {
+    let tenant = world::shared().await.tenant().await;
+    let first = id(&tenant.ready_image("in-use").await);
+    tenant.world.fake.fail_next("DELETE", &first, Fault::Refused(409, "Image is in use by a volume"));
+    tenant.images().delete("in-use", &DeleteParams::default()).await.unwrap();
+    let image = tenant.until("in-use", |image| shown(image).0 == "InUse").await;
+    assert!(shown(&image).1.contains("in use by a volume"));
+    tenant.nudge("in-use").await;
+    tenant.delete("in-use").await;
+    assert!(tenant.world.fake.state().glance.named("in-use").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_is_given_up_when_the_image_is_deleted() {
+    let tenant = world::shared().await.tenant().await;
+    let file = format!("/{}-slow.img", tenant.name);
+    let slow = ResponseTemplate::new(200).set_body_bytes(disk(4096)).set_delay(Duration::from_secs(25));
+    Mock::given(path(file.as_str())).respond_with(slow).mount(&tenant.world.web).await;
+    tenant.create("slow", json!({"src": format!("{}{file}", tenant.world.web.uri()), "format": "raw"})).await;
+    tenant.until("slow", |image| !image.finalizers().is_empty()).await;
+    let started = std::time::Instant::now();
+    tenant.delete("slow").await;
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(tenant.world.fake.state().glance.named("slow").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_needs_a_project() {
+    let tenant = world::shared().await.namespace(&[("kupenstack.io/project", "ignore")]).await;
+    let src = tenant.world.serve(&disk(4096)).await;
+    tenant.create("waiting", json!({"src": src, "format": "raw"})).await;
+    let image = tenant.until("waiting", |image| shown(image).0 == "ProjectNotReady").await;
+    assert!(shown(&image).1.contains("says ignore"), "{}", shown(&image).1);
+    assert!(image.finalizers().is_empty());
+    tenant.annotate(json!({"kupenstack.io/project": null})).await;
+    tenant.until("waiting", is_ready).await;
+}
