@@ -46,6 +46,9 @@ pub(crate) struct ControllerArgs {
     /// Folder for disk images under conversion and other large temporary files
     #[arg(long, default_value = "/var/lib/kupenstack")]
     pub(crate) work_dir: PathBuf,
+    /// Namespace of the cloud; the operator's rights on workloads end there
+    #[arg(long, env = "CLOUD_NAMESPACE", default_value = "openstack")]
+    pub(crate) cloud_namespace: String,
     /// Namespace of the operator itself; it never becomes a project
     #[arg(long, env = "POD_NAMESPACE", default_value = "kupenstack-system")]
     pub(crate) operator_namespace: String,

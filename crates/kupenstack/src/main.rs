@@ -20,7 +20,7 @@ fn main() -> anyhow::Result<()> {
         .install_default()
         .map_err(|_| anyhow::anyhow!("another TLS provider was installed first"))?;
     match Cli::parse().command {
-        Command::Controller(args) => controller::main(args),
+        Command::Controller(args) => controller::main(&args),
         Command::Crds { dir } => output::write(crds::files()?, dir.as_deref()),
         Command::Rbac { dir } => output::write(rbac::files(), dir.as_deref()),
         Command::ApiDocs => output::print(&api_docs::markdown()?),

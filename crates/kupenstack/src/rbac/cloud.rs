@@ -66,20 +66,12 @@ macro_rules! service {
     ($plural:literal) => {
         &[
             Right {
-                scope: Scope::Cluster,
-                group: OURS,
-                resources: &[$plural],
-                names: &[],
-                verbs: READ,
-                why: "the service as declared",
-            },
-            Right {
                 scope: Scope::CloudNamespace,
                 group: OURS,
                 resources: &[$plural],
                 names: &[],
-                verbs: PATCH,
-                why: "its finalizer",
+                verbs: &["get", "list", "watch", "patch"],
+                why: "the service as declared; its finalizer",
             },
             Right {
                 scope: Scope::CloudNamespace,
@@ -125,66 +117,50 @@ const EVENTS: &[Right] = &[
     },
 ];
 
-/// Everything that a chart may hold.
-const OBJECTS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+const STORE: &[&str] = &["get", "list", "create", "update", "patch", "delete"];
+const STORE_AND_WATCH: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// A rollout: Helm releases, jobs of our own, and looking at what runs.
 const ROLLOUT: &[Right] = &[
     Right {
         scope: Scope::CloudNamespace,
         group: "",
-        resources: &["secrets", "configmaps", "services", "serviceaccounts", "persistentvolumeclaims"],
+        resources: &["secrets", "configmaps"],
         names: &[],
-        verbs: OBJECTS,
-        why: "objects of charts; Helm keeps its records in Secrets and finds them by label",
+        verbs: &["get", "list", "create", "update", "patch", "delete", "deletecollection"],
+        why: "configuration and credentials; Helm's records, which it finds by label; copies for jobs, removed together",
     },
     Right {
         scope: Scope::CloudNamespace,
-        group: "apps",
-        resources: &["deployments", "statefulsets", "daemonsets"],
+        group: "",
+        resources: &["services", "serviceaccounts", "persistentvolumeclaims"],
         names: &[],
-        verbs: OBJECTS,
-        why: "workloads of charts",
-    },
-    Right {
-        scope: Scope::CloudNamespace,
-        group: "apps",
-        resources: &["replicasets", "controllerrevisions"],
-        names: &[],
-        verbs: READ,
-        why: "which configuration is still mounted by a revision",
-    },
-    Right {
-        scope: Scope::CloudNamespace,
-        group: "batch",
-        resources: &["jobs", "cronjobs"],
-        names: &[],
-        verbs: OBJECTS,
-        why: "jobs of charts, run in our order",
+        verbs: STORE,
+        why: "objects of charts",
     },
     Right {
         scope: Scope::CloudNamespace,
         group: "policy",
         resources: &["poddisruptionbudgets"],
         names: &[],
-        verbs: OBJECTS,
+        verbs: STORE,
         why: "disruption budgets of charts",
     },
     Right {
         scope: Scope::CloudNamespace,
-        group: "rbac.authorization.k8s.io",
-        resources: &["roles"],
+        group: "apps",
+        resources: &["deployments", "statefulsets"],
         names: &[],
-        verbs: &["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"],
-        why: "roles of charts; Kubernetes asks for `escalate` and `bind` to grant what we do not hold ourselves",
+        verbs: STORE_AND_WATCH,
+        why: "workloads of charts, and whether they are up",
     },
     Right {
         scope: Scope::CloudNamespace,
-        group: "rbac.authorization.k8s.io",
-        resources: &["rolebindings"],
+        group: "batch",
+        resources: &["jobs"],
         names: &[],
-        verbs: OBJECTS,
-        why: "role bindings of charts",
+        verbs: STORE_AND_WATCH,
+        why: "jobs of charts, run in our order",
     },
     Right {
         scope: Scope::CloudNamespace,
@@ -201,5 +177,21 @@ const ROLLOUT: &[Right] = &[
         names: &[],
         verbs: &["get"],
         why: "the last lines of a failed job",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "rbac.authorization.k8s.io",
+        resources: &["roles"],
+        names: &[],
+        verbs: &["get", "list", "create", "update", "patch", "delete", "escalate", "bind"],
+        why: "roles of charts; without `escalate` and `bind` Kubernetes lets nobody grant what they do not hold",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "rbac.authorization.k8s.io",
+        resources: &["rolebindings"],
+        names: &[],
+        verbs: STORE,
+        why: "role bindings of charts",
     },
 ];

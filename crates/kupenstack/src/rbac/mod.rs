@@ -12,7 +12,7 @@ use crate::output::Files;
 
 /// Where a right holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+enum Scope {
     /// Everywhere, and for objects without a namespace.
     Cluster,
     /// In the cloud's namespace.
@@ -23,28 +23,28 @@ pub(crate) enum Scope {
 
 /// Verbs on resources of one API group, and what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Right {
-    pub(crate) scope: Scope,
-    pub(crate) group: &'static str,
-    pub(crate) resources: &'static [&'static str],
+struct Right {
+    scope: Scope,
+    group: &'static str,
+    resources: &'static [&'static str],
     /// The only objects that the right covers; empty for all.
-    pub(crate) names: &'static [&'static str],
-    pub(crate) verbs: &'static [&'static str],
-    pub(crate) why: &'static str,
+    names: &'static [&'static str],
+    verbs: &'static [&'static str],
+    why: &'static str,
 }
 
 /// A controller by the name that `--controllers` takes, with its rights.
 #[derive(Debug)]
-pub(crate) struct Controller {
-    pub(crate) name: &'static str,
+struct Controller {
+    name: &'static str,
     rights: &'static [&'static [Right]],
 }
 
 /// A `ServiceAccount` and the controllers that run under it.
 #[derive(Debug)]
 pub(crate) struct Account {
-    pub(crate) name: &'static str,
-    pub(crate) controllers: &'static [Controller],
+    name: &'static str,
+    controllers: &'static [Controller],
 }
 
 /// The account that builds OpenStack.
@@ -60,6 +60,11 @@ struct Rule {
 }
 
 impl Account {
+    /// The names of the controllers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.controllers.iter().map(|c| c.name)
+    }
+
     /// The rules that hold in `scope`: all rights of all controllers, each once.
     fn rules(&self, scope: Scope) -> Vec<Rule> {
         let mut rules: Vec<Rule> = Vec::new();

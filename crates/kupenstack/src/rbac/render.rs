@@ -22,7 +22,7 @@ pub(super) fn account(account: &Account) -> String {
 /// The names of each account's controllers, for the `--controllers` flag.
 pub(super) fn controllers(accounts: &[Account]) -> String {
     let definition = |account: &Account| {
-        let names: Vec<_> = account.controllers.iter().map(|c| c.name).collect();
+        let names: Vec<_> = account.names().collect();
         format!("{{{{- define \"kupenstack.controllers.{}\" -}}}}{}{{{{- end -}}}}\n", account.name, names.join(","))
     };
     HEADER.to_owned() + &accounts.iter().map(definition).collect::<String>()

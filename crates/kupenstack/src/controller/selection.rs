@@ -1,0 +1,84 @@
+//! Which controllers a process runs.
+
+use std::{collections::BTreeSet, fmt};
+
+use anyhow::ensure;
+
+use super::Named;
+use crate::rbac::{self, Account};
+
+/// Names of controllers, all of them known.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Selection(BTreeSet<&'static str>);
+
+impl Selection {
+    /// The controllers named, or all if none is.
+    pub(super) fn of(wanted: &[String]) -> anyhow::Result<Self> {
+        let known: Vec<_> = [rbac::CLOUD, rbac::RESOURCES].iter().flat_map(Account::names).collect();
+        let unknown: Vec<_> = wanted.iter().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+        ensure!(unknown.is_empty(), "no controller is named {}; there are: {}", unknown.join(", "), known.join(", "));
+        let selected = known.into_iter().filter(|name| wanted.is_empty() || wanted.iter().any(|w| w == name));
+        Ok(Self(selected.collect()))
+    }
+
+    /// Whether any controller of the account is selected.
+    pub(super) fn any_of(&self, account: &Account) -> bool {
+        account.names().any(|name| self.0.contains(name))
+    }
+
+    /// The selected ones of these controllers. Fails if one is missing.
+    pub(super) fn pick(&self, all: Vec<Named>) -> anyhow::Result<Vec<Named>> {
+        let picked: Vec<_> = all.into_iter().filter(|(name, _)| self.0.contains(name)).collect();
+        let missing: Vec<_> =
+            self.0.iter().filter(|name| !picked.iter().any(|(picked, _)| picked == *name)).copied().collect();
+        ensure!(missing.is_empty(), "these controllers were not built: {}", missing.join(", "));
+        Ok(picked)
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().copied().collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn of(names: &[&str]) -> anyhow::Result<Selection> {
+        Selection::of(&names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>())
+    }
+
+    fn built(names: &[&'static str]) -> Vec<Named> {
+        names.iter().map(|&name| (name, std::future::ready(()).boxed())).collect()
+    }
+
+    #[test]
+    fn nothing_named_selects_all() {
+        let all = of(&[]).unwrap();
+        assert!(all.any_of(&rbac::CLOUD) && all.any_of(&rbac::RESOURCES));
+        assert_eq!(all.to_string(), "glance,image,keystone,mariadb,memcached,openstack,projects");
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_valid_ones() {
+        let error = of(&["keystone", "keystnoe", "nova"]).unwrap_err().to_string();
+        assert!(error.contains("keystnoe, nova;") && error.contains("openstack, mariadb"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_selected_is_left_out() {
+        let one = of(&["keystone"]).unwrap();
+        assert!(!one.any_of(&rbac::RESOURCES));
+        let names: Vec<_> = one.pick(built(&["glance", "keystone"])).unwrap().into_iter().map(|(n, _)| n).collect();
+        assert_eq!(names, ["keystone"]);
+    }
+
+    #[test]
+    fn a_selected_controller_that_is_missing_is_an_error() {
+        assert!(of(&["keystone"]).unwrap().pick(built(&["glance"])).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! Wrong input is refused at once, by a plain API server, with the field and the remedy.
+
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective},
+};
+use serde_json::{Value, json};
+
+use crate::stage::{objects, shared};
+
+const CLUSTER: &str = "cluster.kupenstack.io";
+const RESOURCES: &str = "kupenstack.io";
+
+fn object(group: &str, kind: &str, name: &str, spec: &Value) -> DynamicObject {
+    let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": name}, "spec": spec});
+    serde_json::from_value(object).unwrap()
+}
+
+fn image(spec: &Value) -> DynamicObject {
+    object(RESOURCES, "Image", "image", spec)
+}
+
+/// The API server's words when it refuses the object.
+async fn refusal(api: &Api<DynamicObject>, object: &DynamicObject) -> String {
+    let parameters = PostParams { dry_run: true, ..PostParams::default() };
+    match api.create(&parameters, object).await {
+        Err(kube::Error::Api(status)) => status.message,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+async fn refused_edit(api: &Api<DynamicObject>, name: &str, spec: Value) -> String {
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await {
+        Err(kube::Error::Api(status)) => status.message,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn says(message: &str, words: &[&str]) {
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_one_openstack_and_it_stays_where_it_is() {
+    let clouds = objects(shared().await.plane.client().await, CLUSTER, "OpenStack", None);
+    let spec = json!({"release": "2026.2"});
+    says(&refusal(&clouds, &object(CLUSTER, "OpenStack", "second", &spec)).await, &["the name must be 'default'"]);
+
+    let cloud = clouds.create(&PostParams::default(), &object(CLUSTER, "OpenStack", "default", &spec)).await.unwrap();
+    assert_eq!(cloud.data["spec"]["namespace"], "openstack");
+    says(&refused_edit(&clouds, "default", json!({"namespace": "other"})).await, &["spec.namespace", "can't move"]);
+    says(&refused_edit(&clouds, "default", json!({"region": "other"})).await, &["spec.region", "can't be changed"]);
+    let edited = json!({"spec": {"services": {"keystone": {"replicas": {"api": 2}}}}});
+    clouds.patch("default", &PatchParams::default(), &Patch::Merge(edited)).await.expect("an allowed edit");
+}
+
+#[tokio::test]
+async fn a_service_object_says_what_is_wrong_with_it() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("services").await;
+    let keystones = objects(stage.plane.client().await, CLUSTER, "Keystone", Some(&namespace));
+    let keystone = |spec: &Value| object(CLUSTER, "Keystone", "keystone", spec);
+
+    let negative = keystone(&json!({"release": "2026.2", "replicas": {"api": -1}}));
+    says(&refusal(&keystones, &negative).await, &["spec.replicas.api", "greater than or equal to 0"]);
+    says(&refusal(&keystones, &keystone(&json!({"release": "yoga"}))).await, &["spec.release"]);
+    let other = object(CLUSTER, "Keystone", "mine", &json!({"release": "2026.2"}));
+    says(&refusal(&keystones, &other).await, &["the name must be 'keystone'"]);
+}
+
+#[tokio::test]
+async fn an_image_says_what_is_wrong_with_it() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("images").await;
+    let images = objects(stage.plane.client().await, RESOURCES, "Image", Some(&namespace));
+
+    let unknown = refusal(&images, &image(&json!({"src": "http://a.example/i", "format": "floppy"}))).await;
+    says(&unknown, &["spec.format", "floppy", "raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx", "iso"]);
+    says(&refusal(&images, &image(&json!({"format": "raw"}))).await, &["spec.src"]);
+    says(&refusal(&images, &image(&json!({"src": "ftp://a.example/i", "format": "raw"}))).await, &["spec.src"]);
+    let short = image(&json!({"src": "http://a.example/i", "format": "raw", "checksum": "sha256:12"}));
+    says(&refusal(&images, &short).await, &["spec.checksum"]);
+
+    let good = image(&json!({"src": "http://a.example/i", "format": "raw"}));
+    images.create(&PostParams::default(), &good).await.expect("the paper's first manifest");
+    let edit = refused_edit(&images, "image", json!({"src": "http://b.example/i"})).await;
+    says(&edit, &["spec.src", "create another Image"]);
+    says(&refused_edit(&images, "image", json!({"format": "qcow2"})).await, &["spec.format", "create another Image"]);
+}
+
+#[tokio::test]
+async fn an_unknown_field_is_refused_or_dropped_but_never_kept() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("unknown").await;
+    let images = objects(stage.plane.client().await, RESOURCES, "Image", Some(&namespace));
+    let mut misspelt = image(&json!({"src": "http://a.example/i", "format": "raw", "chekcsum": "x"}));
+
+    let strict = PatchParams {
+        field_validation: Some(ValidationDirective::Strict),
+        dry_run: true,
+        ..PatchParams::apply("test")
+    };
+    let refusal = images.patch("image", &strict, &Patch::Apply(&misspelt)).await.unwrap_err().to_string();
+    says(&refusal, &["spec.chekcsum"]);
+    misspelt.metadata.name = Some("dropped".to_owned());
+    let made = images.create(&PostParams::default(), &misspelt).await.unwrap();
+    assert!(made.data["spec"].get("chekcsum").is_none(), "{}", made.name_any());
+}
