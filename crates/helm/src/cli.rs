@@ -59,7 +59,7 @@ impl Settings {
     /// The program that `HELM_BIN` names, else `helm` in `PATH`; two at once, five minutes each.
     pub fn from_env() -> Self {
         let program = env::var_os("HELM_BIN").map_or_else(|| PathBuf::from("helm"), PathBuf::from);
-        Self { program, kubeconfig: None, concurrency: 2, timeout: Duration::from_secs(300) }
+        Self { program, kubeconfig: None, concurrency: 2, timeout: Duration::from_mins(5) }
     }
 }
 
@@ -303,8 +303,8 @@ fn complaint(text: &str) -> String {
 
 /// The end of a text that is too long.
 fn bounded(text: &str) -> &str {
-    let start = (text.len().saturating_sub(MAX_MESSAGE)..).find(|&index| text.is_char_boundary(index));
-    start.map_or("", |start| &text[start..])
+    let start = text.len().saturating_sub(MAX_MESSAGE);
+    &text[text.ceil_char_boundary(start)..]
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Fetcher {
         let mut url = source.url().clone();
         for _ in 0..=self.limits.max_redirects {
             let request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
-            let response = request.send().await.map_err(|error| failure::of_request(&url, error))?;
+            let response = request.send().await.map_err(|error| failure::of_request(&url, &error))?;
             match response.status() {
                 StatusCode::OK => return plain(response, &url),
                 StatusCode::NO_CONTENT => return Err(Error::Empty { url: shown(&url) }),

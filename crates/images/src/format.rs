@@ -8,9 +8,9 @@ pub enum Format {
     Raw,
     /// QEMU's format, versions 2 and 3.
     Qcow2,
-    /// VMware's sparse formats, in one file.
+    /// `VMware`'s sparse formats, in one file.
     Vmdk,
-    /// VirtualBox's format.
+    /// `VirtualBox`'s format.
     Vdi,
     /// Virtual PC's and older Hyper-V's format; `vpc` to QEMU.
     Vhd,

@@ -123,7 +123,7 @@ impl QemuImg {
         match finished {
             Ok(finished) => judge(&finished, failed).map(|()| converted),
             Err(Failure::Timeout) => Err(failed(format!("not done within {:?}", self.limits.convert))),
-            Err(failure) => Err(unrunnable(failure)),
+            Err(failure) => Err(unrunnable(&failure)),
         }
     }
 
@@ -149,7 +149,7 @@ impl QemuImg {
                 serde_json::from_slice(&output).map_err(|error| damaged(error.to_string()))
             }
             Err(Failure::Timeout) => Err(damaged(format!("not understood within {:?}", self.limits.inspect))),
-            Err(failure) => Err(unrunnable(failure)),
+            Err(failure) => Err(unrunnable(&failure)),
         }
     }
 
@@ -212,7 +212,7 @@ fn judge(finished: &Finished, failed: impl FnOnce(String) -> Error) -> Result<()
     Err(failed(format!("{} ({})", &message[..end], finished.status)))
 }
 
-fn unrunnable(failure: Failure) -> Error {
+fn unrunnable(failure: &Failure) -> Error {
     Error::ToolUnavailable { message: failure.to_string() }
 }
 

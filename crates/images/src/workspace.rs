@@ -1,6 +1,6 @@
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
@@ -64,12 +64,6 @@ impl Scratch {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.0
-    }
-
-    /// The bytes it takes on disk; fewer than its length when it has holes.
-    pub fn allocated(&self) -> Result<u64, Error> {
-        let metadata = fs::metadata(&self.0).map_err(Error::io("look at an image"))?;
-        Ok(metadata.blocks() * 512)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Inspection and conversion by the real `qemu-img`, of good images and of images made to do harm.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -61,7 +63,7 @@ fn write_disk(path: &Path, size: u64) {
     file.set_len(size).unwrap();
     file.write_all_at(&[0xeb, 0x63, 0x90], 0).unwrap();
     file.write_all_at(&[0x55, 0xaa], 510).unwrap();
-    file.write_all_at(&[7; 100_000], size / 2).unwrap();
+    file.write_all_at(&vec![7; 100_000], size / 2).unwrap();
 }
 
 fn write_iso(path: &Path) {
@@ -264,8 +266,9 @@ async fn holes_stay_holes() {
     let image = place.path("image");
     let inspection = qemu.inspect(&image).await.unwrap();
     let converted = qemu.convert(&image, &inspection, Format::Raw, &place.workspace, |_| {}).await.unwrap();
-    assert_eq!(fs::metadata(converted.path()).unwrap().len(), 10 << 30);
-    assert!(converted.allocated().unwrap() < MIB);
+    let metadata = fs::metadata(converted.path()).unwrap();
+    assert_eq!(metadata.len(), 10 << 30);
+    assert!(metadata.blocks() * 512 < MIB, "{} blocks", metadata.blocks());
 }
 
 #[tokio::test]
@@ -295,37 +298,6 @@ async fn a_full_disk_is_told_apart_from_a_bad_image() {
     let inspection = qemu.inspect(&image).await.unwrap();
     let error = qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, |_| {}).await.map(drop).unwrap_err();
     assert_eq!((error.reason(), error.actor()), ("NoSpace", Actor::Operator), "{error:?}");
-}
-
-#[tokio::test]
-async fn our_memory_does_not_grow_with_the_image() {
-    let (place, qemu) = (Place::new(), qemu());
-    let image = place.path("big");
-    write_noise(&image, 512 * MIB);
-    let inspection = qemu.inspect(&image).await.unwrap();
-    let before = anonymous_memory();
-    let mut most = before;
-    let on_progress = |_| most = most.max(anonymous_memory());
-    qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, on_progress).await.unwrap();
-    let grown = (most - before) / MIB;
-    assert!(grown < 32, "memory grew by {grown} MiB for an image of 512 MiB");
-}
-
-/// A disk without holes.
-fn write_noise(path: &Path, size: u64) {
-    write_disk(path, size);
-    let file = File::options().write(true).open(path).unwrap();
-    let chunk: Vec<u8> = (0..MIB).map(|index| u8::try_from(index % 255 + 1).unwrap()).collect();
-    for offset in (MIB..size).step_by(chunk.len()) {
-        file.write_all_at(&chunk, offset).unwrap();
-    }
-}
-
-/// Bytes of this process that are neither a file's nor shared.
-fn anonymous_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 #[tokio::test]
@@ -377,6 +349,5 @@ async fn a_conversion_out_of_time_is_ended() {
 }
 
 fn make_executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -82,7 +82,8 @@ impl Processes {
     /// The ends of all logs.
     pub(crate) fn tails(&self) -> String {
         let tail = |name| tail(&self.log(name)).unwrap_or_else(|error| error.to_string());
-        self.running.iter().map(|(name, _)| format!("--- {name}.log\n{}\n", tail(name))).collect()
+        let tails = self.running.iter().map(|(name, _)| format!("--- {name}.log\n{}", tail(name)));
+        tails.collect::<Vec<_>>().join("\n")
     }
 
     fn log(&self, name: &str) -> PathBuf {

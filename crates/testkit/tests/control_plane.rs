@@ -1,5 +1,10 @@
 //! The control plane is what the other crates' tests stand on, so it is tested itself.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -102,6 +107,33 @@ async fn runs_controllers_when_asked_and_leaves_nothing_behind() {
     let marker = folder.file_name().unwrap().to_str().unwrap();
     let left = processes_with(marker);
     assert!(left.is_empty(), "still running: {left:?}");
+}
+
+#[tokio::test]
+async fn ends_with_a_process_that_is_killed() {
+    const VICTIM: &str = "TESTKIT_TEST_IS_VICTIM";
+    if std::env::var_os(VICTIM).is_some() {
+        let plane = ControlPlane::shared().await;
+        println!("folder {}", plane.kubeconfig_path().parent().unwrap().display());
+        std::future::pending::<()>().await;
+    }
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ends_with_a_process_that_is_killed", "--nocapture"])
+        .env(VICTIM, "yes")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let folder = lines.find_map(|line| line.strip_prefix("folder ").map(PathBuf::from)).unwrap();
+    let marker = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(processes_with(&marker).len(), 3, "etcd, the API server and the reaper");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let since = Instant::now();
+    while folder.exists() || !processes_with(&marker).is_empty() {
+        assert!(since.elapsed() < Duration::from_secs(20), "still running: {:?}", processes_with(&marker));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The command lines of processes that mention `marker`.

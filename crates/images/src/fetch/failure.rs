@@ -21,16 +21,16 @@ pub(super) fn of_status(url: &Url, status: StatusCode) -> Error {
 }
 
 /// No answer.
-pub(super) fn of_request(url: &Url, error: reqwest::Error) -> Error {
+pub(super) fn of_request(url: &Url, error: &reqwest::Error) -> Error {
     let url = shown(url);
     if error.is_timeout() {
         Error::Timeout { url }
     } else if error.is_dns() {
         Error::HostNotFound { url }
-    } else if let Some(tls) = find::<rustls::Error>(&error) {
+    } else if let Some(tls) = find::<rustls::Error>(error) {
         Error::Tls { url, message: tls.to_string() }
     } else {
-        Error::Unreachable { url, message: innermost(&error) }
+        Error::Unreachable { url, message: innermost(error) }
     }
 }
 

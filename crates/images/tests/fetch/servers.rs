@@ -60,19 +60,6 @@ pub(crate) fn dripping(pause: Duration) -> String {
     format!("http://{address}/disk.img")
 }
 
-/// Sends that many zeros.
-pub(crate) fn zeros(size: usize) -> String {
-    let address = listen(move |mut stream| {
-        read_request(&mut stream);
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n").unwrap();
-        let chunk = [0; 64 << 10];
-        for _ in 0..size / chunk.len() {
-            stream.write_all(&chunk).unwrap();
-        }
-    });
-    format!("http://{address}/disk.img")
-}
-
 /// As [`plain`], with TLS.
 pub(crate) fn secure(config: &Arc<ServerConfig>, answer: &str) -> String {
     let (config, answer) = (Arc::clone(config), answer.to_owned());
@@ -102,17 +89,17 @@ impl Authority {
     }
 
     pub(crate) fn server(&self, host: &str) -> Arc<ServerConfig> {
-        self.sign(CertificateParams::new([host.to_owned()]).unwrap())
+        self.sign(&CertificateParams::new([host.to_owned()]).unwrap())
     }
 
     pub(crate) fn expired_server(&self, host: &str) -> Arc<ServerConfig> {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
-        self.sign(params)
+        self.sign(&params)
     }
 
-    fn sign(&self, params: CertificateParams) -> Arc<ServerConfig> {
+    fn sign(&self, params: &CertificateParams) -> Arc<ServerConfig> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
