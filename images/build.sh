@@ -23,8 +23,8 @@ layers_of() {
 settings_of() {
   case $1 in
     openstack-*) echo --env "PATH=/opt/openstack/bin:$SYSTEM_PATH" --env LANG=C.UTF-8 --env PYTHONUNBUFFERED=1 --env PYTHONWARNINGS=ignore ;;
-    operator) echo --env "PATH=$SYSTEM_PATH" --env LANG=C.UTF-8 --env HOME=/tmp --user 65532 ;;
-    files) echo --env PATH=/bin --user 65534 ;;
+    operator) echo --env "PATH=$SYSTEM_PATH" --env LANG=C.UTF-8 --env HOME=/tmp --user 65532:65532 ;;
+    files) echo --env PATH=/bin --user 65534:65534 ;;
     *) echo --env "PATH=$SYSTEM_PATH" --env LANG=C.UTF-8 --env PYTHONUNBUFFERED=1 ;;
   esac
 }

@@ -15,8 +15,8 @@ uv=/root/uv/bin/uv
 # The few packages without wheels are built with the tools that the lock names, not with whatever is newest.
 VIRTUAL_ENV=$venv "$uv" pip install --require-hashes --build-constraints "$lock" -r "$lock"
 
-# Much of the size, and imported by no service.
-for service in glance keystone neutron nova placement; do rm -r "$venv"/lib/python3*/site-packages/"$service"/tests; done
+# A quarter of the files and of the size, and imported by no service.
+find "$venv/lib" -type d -name tests -prune -exec rm -r {} +
 
 # Not by file times, which packing cuts to one date.
 "$venv/bin/python" -m compileall -q -j 0 --invalidation-mode unchecked-hash "$venv/lib"

@@ -36,7 +36,8 @@ find "$initrd" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 cp "$kernel/boot/vmlinuz-$version" vmlinuz
 cp /mnt/syslinux.cfg syslinux.cfg
 
+touch -d "@$SOURCE_DATE_EPOCH" vmlinuz initrd.gz syslinux.cfg
 mkfs.vfat --invariant -C disk.raw 32768
-mcopy -i disk.raw vmlinuz initrd.gz syslinux.cfg ::
+mcopy -m -i disk.raw vmlinuz initrd.gz syslinux.cfg ::
 syslinux --install disk.raw
 qemu-img convert -c -O qcow2 disk.raw tiny.qcow2
