@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write charts/openstack/<chart>/README.md from Chart.yaml and the comments in values.yaml.
+"""Write the README.md of each chart from its Chart.yaml and the comments in its values.yaml.
 
 gen-docs.py [--check]: with --check nothing is written, and drift is an error.
 
@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).parent / "openstack"
+ROOT = pathlib.Path(__file__).parent
 KEY = re.compile(r"^(?P<indent> *)(?P<key>[^\s#:][^:]*):(?: (?P<value>.*))?$")
 
 HEAD = """<!-- Written by charts/gen-docs.py: change values.yaml and run it again. -->
@@ -18,17 +18,27 @@ HEAD = """<!-- Written by charts/gen-docs.py: change values.yaml and run it agai
 
 {description}.
 
-```
+{how}
+{preface}
+
+| value | default | meaning |
+| --- | --- | --- |
+"""
+
+
+SERVICE = """```
 charts/openstack/make-values.sh cloud.yaml    # once per cloud: random passwords, for all charts
 helm install {name} charts/openstack/{name} --namespace openstack --values cloud.yaml
 ```
 
 [All charts by hand](../../../docs/charts-by-hand.md) tells the whole way to a working cloud.
+"""
 
-{preface}
+OPERATOR = """```
+helm install kupenstack charts/kupenstack --namespace kupenstack-system --create-namespace
+```
 
-| value | default | meaning |
-| --- | --- | --- |
+`helm upgrade` upgrades the custom resource definitions too. `helm uninstall` leaves them, the cloud and its namespace as they are.
 """
 
 
@@ -90,7 +100,8 @@ def chart_field(chart, field):
 
 def document(chart):
     preface, entries = read((chart / "values.yaml").read_text())
-    head = HEAD.format(name=chart.name, description=chart_field(chart, "description"), preface=preface)
+    how = (SERVICE if chart.parent.name == "openstack" else OPERATOR).format(name=chart.name)
+    head = HEAD.format(name=chart.name, description=chart_field(chart, "description"), how=how, preface=preface)
     return head + "\n".join(rows(entries)) + "\n"
 
 
@@ -99,7 +110,7 @@ def main():
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
     drifted = False
-    for chart in sorted(path.parent for path in ROOT.glob("*/values.yaml")):
+    for chart in sorted(path.parent for path in [*ROOT.glob("*/values.yaml"), *ROOT.glob("openstack/*/values.yaml")]):
         readme, text = chart / "README.md", document(chart)
         have = readme.read_text() if readme.exists() else ""
         if have == text:

@@ -5,21 +5,31 @@ use super::{Controller, Right, Scope};
 const OURS: &str = "kupenstack.io";
 
 pub(super) const CONTROLLERS: &[Controller] = &[
-    Controller { name: "projects", rights: &[EVENTS, CLOUD, CREDENTIALS, PROJECTS] },
-    Controller { name: "image", rights: &[EVENTS, CLOUD, NAMESPACES, CREDENTIALS, IMAGES] },
+    Controller { name: "projects", rights: &[CLOUD, NAMESPACES, PROJECTS, OCCUPANTS] },
+    Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
 const PATCH: &[&str] = &["patch"];
 
-const CLOUD: &[Right] = &[Right {
-    scope: Scope::Cluster,
-    group: "cluster.kupenstack.io",
-    resources: &["openstacks"],
-    names: &[],
-    verbs: READ,
-    why: "where the cloud is, whether it is ready, which namespaces it takes",
-}];
+const CLOUD: &[Right] = &[
+    Right {
+        scope: Scope::Cluster,
+        group: "cluster.kupenstack.io",
+        resources: &["openstacks"],
+        names: &[],
+        verbs: READ,
+        why: "where the cloud is, whether it is ready, which namespaces it takes",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["secrets"],
+        names: &[],
+        verbs: &["get"],
+        why: "credentials of the cloud and of each project's user, by name",
+    },
+];
 
 const NAMESPACES: &[Right] = &[Right {
     scope: Scope::Cluster,
@@ -27,11 +37,10 @@ const NAMESPACES: &[Right] = &[Right {
     resources: &["namespaces"],
     names: &[],
     verbs: READ,
-    why: "the project of a namespace",
+    why: "which namespaces there are, and their projects",
 }];
 
 const PROJECTS: &[Right] = &[
-    NAMESPACES[0],
     Right {
         scope: Scope::Cluster,
         group: "",
@@ -40,15 +49,32 @@ const PROJECTS: &[Right] = &[
         verbs: PATCH,
         why: "our annotations and finalizer; a ValidatingAdmissionPolicy refuses everything else",
     },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["secrets"],
+        names: &[],
+        verbs: &["create", "patch", "delete"],
+        why: "credentials of each project's user",
+    },
+    Right {
+        scope: Scope::DefaultNamespace,
+        group: "events.k8s.io",
+        resources: &["events"],
+        names: &[],
+        verbs: &["create", "patch"],
+        why: "events about namespaces, which are in no namespace",
+    },
 ];
 
-const CREDENTIALS: &[Right] = &[Right {
-    scope: Scope::CloudNamespace,
-    group: "",
-    resources: &["secrets"],
+/// A namespace waits at its end for what is in its project.
+const OCCUPANTS: &[Right] = &[Right {
+    scope: Scope::Cluster,
+    group: OURS,
+    resources: &["images"],
     names: &[],
-    verbs: &["get", "create", "patch", "delete"],
-    why: "credentials of the cloud and of each project's user, by name",
+    verbs: READ,
+    why: "what is still in a namespace's project",
 }];
 
 const EVENTS: &[Right] = &[Right {
