@@ -1,0 +1,142 @@
+"""The operator's chart: what it renders, and what it refuses."""
+import functools
+import pathlib
+import unittest
+
+import charts
+
+CHART = pathlib.Path(__file__).parents[2] / "charts" / "kupenstack"
+
+
+def render(values=None, namespace="kupenstack-system"):
+    code, out, err = charts.helm("template", "kupenstack", str(CHART), "--namespace", namespace, values=values)
+    if code:
+        raise charts.RenderError(err)
+    return charts.parse(out)
+
+
+@functools.cache
+def defaults():
+    return render()
+
+
+def of_kind(objs, *kinds):
+    return [o for o in objs if o["kind"] in kinds]
+
+
+def names(objs):
+    return sorted(o["metadata"]["name"] for o in objs)
+
+
+class Values(unittest.TestCase):
+    def refused(self, words, values):
+        with self.assertRaises(charts.RenderError) as caught:
+            render(values)
+        self.assertIn(words, str(caught.exception))
+
+    def test_lint(self):
+        code, _, err = charts.helm("lint", "--strict", str(CHART))
+        self.assertEqual(code, 0, err)
+
+    def test_wrong_values_are_refused_by_name(self):
+        self.refused("/cloud/namespace", {"cloud": {"namespace": "Open_Stack"}})
+        self.refused("/controllers/cloud/workDir/sizeLimit", {"controllers": {"cloud": {"workDir": {"sizeLimit": "much"}}}})
+        self.refused("/image/digest", {"image": {"digest": "latest"}})
+        self.refused("additional properties 'replicas' not allowed", {"replicas": 2})
+
+    def test_the_cloud_never_shares_the_operators_namespace(self):
+        self.refused("cloud.namespace must not be", {"cloud": {"namespace": "kupenstack-system"}})
+
+    def test_image(self):
+        for image, expected in (
+            ({"repository": "r.example/op"}, "r.example/op:0.1.0"),
+            ({"repository": "r.example/op", "tag": "1"}, "r.example/op:1"),
+            ({"repository": "r.example/op", "tag": "1", "digest": "sha256:" + "0" * 64}, "r.example/op@sha256:" + "0" * 64),
+        ):
+            for deployment in of_kind(render({"image": image}), "Deployment"):
+                self.assertEqual(charts.pod_spec(deployment)["containers"][0]["image"], expected)
+
+    def test_log_filter(self):
+        env = charts.pod_spec(of_kind(render({"log": "debug,kube=info"}), "Deployment")[0])["containers"][0]["env"]
+        self.assertIn({"name": "RUST_LOG", "value": "debug,kube=info"}, env)
+
+
+class Lasting(unittest.TestCase):
+    """What an uninstall must not take away."""
+
+    def kept(self, obj):
+        return obj["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
+
+    def test_definitions(self):
+        definitions = of_kind(defaults(), "CustomResourceDefinition")
+        self.assertEqual(len(definitions), len(list(CHART.glob("files/crds/*.yaml"))))
+        self.assertTrue(definitions and all(map(self.kept, definitions)))
+        self.assertEqual(of_kind(render({"crds": {"install": False}}), "CustomResourceDefinition"), [])
+
+    def test_namespace_of_the_cloud(self):
+        self.assertTrue(self.kept(charts.find(defaults(), "Namespace", "openstack")))
+        charts.find(render({"cloud": {"namespace": "cloud-7"}}), "Namespace", "cloud-7")
+        self.assertEqual(of_kind(render({"cloud": {"createNamespace": False}}), "Namespace"), [])
+
+
+class Pods(unittest.TestCase):
+    def test_hardened(self):
+        for deployment in of_kind(defaults(), "Deployment"):
+            spec = charts.pod_spec(deployment)
+            [container] = spec["containers"]
+            with self.subTest(deployment["metadata"]["name"]):
+                self.assertEqual(spec["securityContext"]["runAsUser"], 65532)
+                self.assertTrue(spec["securityContext"]["runAsNonRoot"])
+                self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+                self.assertEqual(container["securityContext"], {
+                    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+                self.assertIn("memory", container["resources"]["limits"])
+                self.assertTrue(all(v["emptyDir"]["sizeLimit"] for v in spec["volumes"]))
+                self.assertNotIn("hostNetwork", spec)
+
+    def test_one_at_a_time(self):
+        for deployment in of_kind(defaults(), "Deployment"):
+            self.assertEqual((deployment["spec"]["replicas"], deployment["spec"]["strategy"]), (1, {"type": "Recreate"}))
+
+    def test_every_controller_runs_in_one_of_them(self):
+        running = []
+        for deployment in of_kind(defaults(), "Deployment"):
+            for arg in charts.pod_spec(deployment)["containers"][0]["args"]:
+                if arg.startswith("--controllers="):
+                    running += arg.partition("=")[2].split(",")
+        self.assertEqual(sorted(running), ["glance", "image", "keystone", "mariadb", "memcached", "openstack", "projects"])
+
+    def test_services_select_their_pods_and_nothing_else(self):
+        for service in of_kind(defaults(), "Service"):
+            selector = service["spec"]["selector"].items()
+            chosen = [d for d in of_kind(defaults(), "Deployment")
+                      if selector <= d["spec"]["template"]["metadata"]["labels"].items()]
+            self.assertEqual(names(chosen), [service["metadata"]["name"]])
+            self.assertEqual(service["metadata"]["annotations"]["prometheus.io/scrape"], "true")
+
+
+class Rights(unittest.TestCase):
+    def test_no_wildcard_and_no_role_of_others(self):
+        for role in of_kind(defaults(), "ClusterRole", "Role"):
+            for rule in role["rules"]:
+                self.assertNotIn("*", rule["apiGroups"] + rule["resources"] + rule["verbs"])
+        for binding in of_kind(defaults(), "ClusterRoleBinding", "RoleBinding"):
+            self.assertTrue(binding["roleRef"]["name"].startswith("kupenstack-"))
+
+    def test_roles_follow_the_namespaces(self):
+        objs = render({"cloud": {"namespace": "cloud-7"}}, namespace="ops")
+        places = {r["metadata"]["namespace"] for r in of_kind(objs, "Role", "RoleBinding")}
+        self.assertEqual(places, {"cloud-7", "default"})
+        for binding in of_kind(objs, "ClusterRoleBinding", "RoleBinding"):
+            [subject] = binding["subjects"]
+            self.assertEqual(subject["namespace"], "ops")
+            charts.find(objs, "ServiceAccount", subject["name"])
+
+    def test_the_policy_holds_the_account_that_may_patch_namespaces(self):
+        objs = render(namespace="ops")
+        [policy] = of_kind(objs, "ValidatingAdmissionPolicy")
+        self.assertIn("'system:serviceaccount:ops:kupenstack-resources'", policy["spec"]["matchConditions"][0]["expression"])
+        self.assertEqual(policy["spec"]["failurePolicy"], "Fail")
+        patching = [r["metadata"]["name"] for r in of_kind(objs, "ClusterRole")
+                    for rule in r["rules"] if "namespaces" in rule["resources"] and "patch" in rule["verbs"]]
+        self.assertEqual(patching, ["kupenstack-resources"])
