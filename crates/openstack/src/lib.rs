@@ -26,8 +26,8 @@ pub use budget::Budget;
 pub use cache::ClientCache;
 pub use call::CallName;
 pub use client::Client;
-pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope};
-pub use error::{Error, ErrorKind};
+pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
+pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
     Domain, Endpoint, Identity, NewProject, NewUser, Project, ProjectFilter, Role, Service, User, UserFilter,
 };

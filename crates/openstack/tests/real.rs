@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     env, io,
     panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU32, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -45,9 +46,11 @@ fn admin() -> Client {
     Client::new(config, Options::default()).unwrap()
 }
 
-/// Unlike any other run's.
-fn unique() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+/// Unlike any other, of this run and others.
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    format!("{:04x}-{:012x}", COUNT.fetch_add(1, Ordering::SeqCst), now)
 }
 
 fn user_credentials(user: &User, project: &Project, password: &str) -> Credentials {
@@ -180,9 +183,8 @@ async fn images(image: &ImageService, filter: &ImageFilter) -> Vec<Image> {
 }
 
 fn new_image(name: &str) -> NewImage {
-    let unique = unique();
     NewImage {
-        id: format!("{:08x}-{:04x}-4000-8000-000000000001", unique >> 16, unique & 0xffff),
+        id: format!("00000000-0000-4000-{}", unique()),
         name: name.to_owned(),
         disk_format: "raw".to_owned(),
         container_format: "bare".to_owned(),
@@ -224,11 +226,8 @@ async fn an_image_lives_and_dies() {
             ImageChange::set("os_distro", "x"),
             ImageChange::remove("kupenstack_mark"),
         ];
-        let changed = image.update(&new.id, &changes).await.unwrap();
-        assert_eq!(
-            (changed.min_disk, changed.properties),
-            (2, BTreeMap::from([("os_distro".to_owned(), "x".to_owned())]))
-        );
+        let after = image.update(&new.id, &changes).await.unwrap();
+        assert_eq!((after.min_disk, after.properties), (2, BTreeMap::from([("os_distro".to_owned(), "x".to_owned())])));
         assert_eq!(image.update(&new.id, &[ImageChange::remove("nil")]).await.unwrap_err().kind(), ErrorKind::Conflict);
 
         let filter = ImageFilter {

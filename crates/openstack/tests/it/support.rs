@@ -75,11 +75,12 @@ pub(crate) fn config(url: &str) -> CloudConfig {
     }
 }
 
-/// The defaults, with delays that do not hold up a test.
+/// The defaults, with delays and limits that do not hold up a test.
 pub(crate) fn options() -> Options {
     Options {
         retry: RetryPolicy { first_delay: Duration::from_millis(1), ..RetryPolicy::default() },
         budget: Budget::new(64),
+        upload_answer_timeout: Duration::from_secs(5),
         ..Options::default()
     }
 }
