@@ -12,6 +12,7 @@ pub use project::{NewProject, Project, ProjectFilter};
 pub use role::Role;
 pub use user::{NewUser, User, UserFilter};
 
+use futures::TryStreamExt;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -49,8 +50,6 @@ impl Identity {
     where
         T: DeserializeOwned + Send + 'static,
     {
-        use futures::TryStreamExt;
-
         let found = self.service.clone().list::<T>(collection, query).try_filter(|item| std::future::ready(fits(item)));
         std::pin::pin!(found).try_next().await
     }
