@@ -69,8 +69,14 @@ class Service:
         ready = condition(item, "Ready")
         if ready != self.ready:
             self.ready = ready
-            text = ready.get("message") or ready.get("reason", "")
-            say(f"{kind}: ready" if ready.get("status") == "True" else f"{kind}: {text}")
+            self.tell_ready(kind, ready)
+
+    def tell_ready(self, kind, ready):
+        text = ready.get("message") or ready.get("reason", "")
+        if ready.get("status") == "True":
+            say(f"{kind}: ready")
+        elif not any(text.startswith(step) for step in self.steps):  # what a step says is said there
+            say(f"{kind}: {text}")
 
     def tell_step(self, kind, step):
         name, state = step["name"], step["state"]

@@ -5,7 +5,7 @@
 PASSED=0
 FAILED=0
 OUTPUT=$(mktemp)
-: "${KUBECONFIG:?names no cluster; run: eval \"\$(dev/env)\"}"
+: "${KUBECONFIG:?is not set; run: eval \"\$(dev/env)\"}"
 
 # ok NAME COMMAND...: one check; on failure the end of its output is shown.
 ok() {
