@@ -1,6 +1,7 @@
 #!/bin/bash
 # build.sh [NAME...]: build images into the cache; prints one line "NAME<TAB>REF<TAB>PATH" for each. See README.md.
 set -euo pipefail
+shopt -s inherit_errexit
 HERE=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 source "$HERE/lib.sh"
 source "$HERE/layers.sh"
@@ -99,6 +100,7 @@ open_store() {
   trap 'rm -rf --one-file-system "$WORK"' EXIT
   trap 'exit 130' INT TERM
   host_package mmdebstrap mmdebstrap
+  apt_settings
 }
 
 # host_package COMMAND PACKAGE: the few tools that building needs on this machine.
@@ -109,7 +111,7 @@ host_package() {
 # keep_newest PREFIX EXTENSION: of the files PREFIX-KEY.EXTENSION, all but the latest used few go.
 keep_newest() {
   local old
-  find "${1%/*}" -maxdepth 1 -regextype egrep -regex "$1-[0-9a-f]{12}\.$2" -printf '%T@ %p\n' | sort -rn | tail -n "+$((KEEP + 1))" |
+  find "${1%/*}" -maxdepth 1 -name "${1##*/}-????????????.$2" -printf '%T@ %p\n' | sort -rn | tail -n "+$((KEEP + 1))" |
     while read -r _ old; do rm -f "$old" "$old.sha256"; done
 }
 

@@ -24,7 +24,8 @@ show() {
 }
 show /etc/resolv.conf /etc/resolv.conf
 show /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-cp "$work/apt-network" "$root/tmp/apt.conf"
+cp "$work/apt.conf" "$root/tmp/apt.conf"
+cp "$work/sources.list" "$root/etc/apt/sources.list"
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 export DEBIAN_FRONTEND=noninteractive APT_CONFIG=/tmp/apt.conf

@@ -3,11 +3,8 @@
 
 inputs_base() { :; }
 make_base() {
-  local sources
-  apt_network > "$WORK/apt-network"
-  readarray -t sources < <(debian_sources)
   quietly base unshare --mount --propagation private \
-    bash "$HERE/base/make.sh" "$WORK/base.new" "$SUITE" "$WORK/apt-network" "${sources[@]}"
+    bash "$HERE/base/make.sh" "$WORK/base.new" "$SUITE" "$WORK"
   pack "$WORK/base.new" "$1"
 }
 

@@ -14,6 +14,7 @@ DOWNLOADS=$STORE/downloads # packages as downloaded: only makes rebuilding cheap
 
 # What a build leaves in a tree and no image needs.
 LEFTOVERS=('proc/*' 'sys/*' 'dev/*' 'run/*' 'tmp/*' 'mnt/*' 'srv/*' 'root/*' 'var/cache/*' 'var/lib/apt/lists/*'
+  'etc/apt/sources.list'
   'var/log/apt/*' 'var/log/*.log' 'var/lib/dpkg/*-old' 'etc/*-' 'usr/share/doc/*' 'usr/share/man/*'
   'usr/share/info/*' 'usr/share/locale/*' 'usr/share/lintian/*')
 
@@ -26,18 +27,27 @@ digest_of() {
 
 short_hash() { sha256sum | cut -c1-12; }
 
-# The package sources of this machine with the suite's name put in: its mirror, if it has one, serves the images too.
+# debian_sources: the package sources of this machine with the suite's name put in: its mirror serves the images too.
 debian_sources() {
   local codename site release
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  # shellcheck disable=SC2016 # apt's own variables
   apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' | sort -u |
     while read -r site release; do
       [[ $release != "$codename"* ]] || echo "deb $site $SUITE${release#"$codename"} main"
     done
 }
 
-# The proxy and certificate settings of this machine's apt.
-apt_network() { apt-config dump | grep -iE '^Acquire::https?::' || true; }
+# apt_settings: how this machine's apt gets packages, as the files that trees are given while they are built.
+apt_settings() {
+  debian_sources > "$WORK/sources.list"
+  if [[ ! -s $WORK/sources.list ]]; then
+    apt-get update -q >&2 # a fresh machine has no lists yet
+    debian_sources > "$WORK/sources.list"
+  fi
+  [[ -s $WORK/sources.list ]] || { say "apt of this machine knows no Debian packages" && return 1; }
+  { apt-config dump | grep -iE '^Acquire::https?::' || true; } > "$WORK/apt.conf"
+}
 
 # quietly LOG COMMAND...: what builders print matters only when they fail.
 quietly() {
@@ -55,7 +65,6 @@ in_tree() {
   base_tree
   UPPER=$WORK/$1.upper
   mkdir -p "$UPPER" "$WORK/overlay" "$WORK/root" "$DOWNLOADS"/{archives/partial,lists/partial}
-  apt_network > "$WORK/apt-network"
   quietly "$1" unshare --mount --pid --fork --kill-child --propagation private -- \
     bash "$HERE/enter.sh" "$WORK" "$TREE" "$UPPER" "$HERE/$2" "$DOWNLOADS" "${@:3}"
 }

@@ -1,15 +1,12 @@
 #!/bin/bash
-# make.sh TREE SUITE APT-CONF [SOURCE-LINE...]: the smallest Debian with what every image needs.
+# make.sh TREE SUITE SETTINGS: the smallest Debian with what every image needs. SETTINGS has apt.conf and sources.list.
 set -euo pipefail
-tree=$1 suite=$2 apt_conf=$3
-packages=ca-certificates,curl,python3
-shift 3
+tree=$1 suite=$2 settings=$3
 
 slim=()
 for unused in doc man info locale lintian; do slim+=(--dpkgopt="path-exclude=/usr/share/$unused/*"); done
-
-printf '%s\n' "$@" | mmdebstrap --quiet --mode=root --variant=minbase --include="$packages" --aptopt="$apt_conf" "${slim[@]}" \
-  "$suite" "$tree" ${1:+-}
+mmdebstrap --quiet --mode=root --variant=minbase --include=ca-certificates,curl,python3 \
+  --aptopt="$settings/apt.conf" "${slim[@]}" "$suite" "$tree" "$settings/sources.list"
 
 cd "$tree"
 # No daemon of a package may start while images are built.
