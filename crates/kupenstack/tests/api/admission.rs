@@ -48,7 +48,8 @@ async fn there_is_one_openstack_and_it_stays_where_it_is() {
     let spec = json!({"release": "2026.2"});
     says(&refusal(&clouds, &object(CLUSTER, "OpenStack", "second", &spec)).await, &["the name must be 'default'"]);
 
-    let cloud = clouds.create(&PostParams::default(), &object(CLUSTER, "OpenStack", "default", &spec)).await.unwrap();
+    let cloud = object(CLUSTER, "OpenStack", "default", &spec);
+    let cloud = clouds.patch("default", &PatchParams::apply("test"), &Patch::Apply(cloud)).await.unwrap();
     assert_eq!(cloud.data["spec"]["namespace"], "openstack");
     says(&refused_edit(&clouds, "default", json!({"namespace": "other"})).await, &["spec.namespace", "can't move"]);
     says(&refused_edit(&clouds, "default", json!({"region": "other"})).await, &["spec.region", "can't be changed"]);

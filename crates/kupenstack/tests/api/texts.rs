@@ -1,9 +1,6 @@
 //! What people see: columns and explanations.
 
-use kube::{
-    ResourceExt,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
-};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::stage::{objects, shared};
@@ -12,25 +9,23 @@ use crate::stage::{objects, shared};
 async fn columns_say_what_a_person_asks_first() {
     let stage = shared().await;
     let namespace = stage.plane.create_namespace("columns").await;
-    let images = objects(stage.plane.client().await, "kupenstack.io", "Image", Some(&namespace));
-    let spec = json!({"src": "http://a.example/i", "format": "raw"});
-    let image: DynamicObject = serde_json::from_value(
-        json!({"apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": "shown"}, "spec": spec}),
-    )
-    .unwrap();
-    let image = images.create(&PostParams::default(), &image).await.unwrap();
-    let ready = json!({"type": "Ready", "status": "False", "reason": "SourceNotFound", "message": "404 Not Found",
+    let keystones = objects(stage.plane.client().await, "cluster.kupenstack.io", "Keystone", Some(&namespace));
+    let keystone = json!({"apiVersion": "cluster.kupenstack.io/v1", "kind": "Keystone", "metadata": {"name": "keystone"},
+        "spec": {"release": "2026.2"}});
+    let keystone: DynamicObject = serde_json::from_value(keystone).unwrap();
+    keystones.create(&PostParams::default(), &keystone).await.unwrap();
+    let ready = json!({"type": "Ready", "status": "False", "reason": "JobFailing", "message": "no route to the database",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let status = json!({"status": {"id": "11111111-2222-3333-4444-555555555555", "size": 4096, "conditions": [ready]}});
-    images.patch_status(&image.name_any(), &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    let status = json!({"status": {"release": "2026.1", "revision": 7, "endpoint": "http://keystone.example", "conditions": [ready]}});
+    keystones.patch_status("keystone", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
 
     let narrow = stage.kubectl(["get", "kupenstack", "-n", &namespace]);
-    for word in ["READY", "STATUS", "FORMAT", "SIZE", "AGE", "shown", "False", "SourceNotFound", "raw", "4096"] {
+    for word in ["READY", "STATUS", "RELEASE", "REVISION", "AGE", "keystone", "False", "JobFailing", "2026.1", "7"] {
         assert!(narrow.contains(word), "{word} is not in\n{narrow}");
     }
-    assert!(!narrow.contains("11111111"), "{narrow}");
-    let wide = stage.kubectl(["get", "images.kupenstack.io", "-n", &namespace, "-o", "wide"]);
-    assert!(wide.contains("11111111-2222") && wide.contains("404 Not Found"), "{wide}");
+    assert!(!narrow.contains("keystone.example"), "{narrow}");
+    let wide = stage.kubectl(["get", "keystones", "-n", &namespace, "-o", "wide"]);
+    assert!(wide.contains("http://keystone.example") && wide.contains("no route to the database"), "{wide}");
 }
 
 #[tokio::test]
