@@ -99,13 +99,8 @@ open_store() {
   WORK=$(mktemp -d "$STORE/work.XXXXXX")
   trap 'rm -rf --one-file-system "$WORK"' EXIT
   trap 'exit 130' INT TERM
-  host_package mmdebstrap mmdebstrap
+  command -v mmdebstrap > /dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends mmdebstrap; } >&2
   apt_settings
-}
-
-# host_package COMMAND PACKAGE: the few tools that building needs on this machine.
-host_package() {
-  command -v "$1" > /dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends "$2"; } >&2
 }
 
 # keep_newest PREFIX EXTENSION: of the files PREFIX-KEY.EXTENSION, all but the latest used few go.

@@ -15,7 +15,7 @@ chmod 755 usr/sbin/policy-rc.d
 # Nothing of the building machine may stay.
 : > etc/resolv.conf
 echo localhost > etc/hostname
-rm -f etc/apt/apt.conf.d/99mmdebstrap var/lib/dbus/machine-id
+rm -f etc/apt/apt.conf.d/99mmdebstrap etc/apt/sources.list.d/* var/lib/dbus/machine-id
 : > etc/machine-id
 # Times are cut to one date when a layer is packed: byte code that trusts them would be compiled anew at every start.
 chroot . sh -c 'python3 -m compileall -qf --invalidation-mode unchecked-hash /usr/lib/python3*'
