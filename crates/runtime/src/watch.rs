@@ -13,7 +13,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::Context;
 
@@ -64,6 +64,22 @@ where
         .boxed()
 }
 
+/// Tells any number of waiters when the store has its first full list. The store itself wakes only the one that
+/// asked last.
+fn known<K>(store: Store<K>) -> watch::Receiver<bool>
+where
+    K: Resource + Clone + Send + Sync + 'static,
+    K::DynamicType: Hash + Eq + Clone + Send + Sync,
+{
+    let (tell, known) = watch::channel(false);
+    tokio::spawn(async move {
+        if store.wait_until_ready().await.is_ok() {
+            tell.send_replace(true);
+        }
+    });
+    known
+}
+
 /// A pruned store of all objects of a kind that several controllers share, with news of its changes.
 pub struct Shared<K: Resource + 'static>
 where
@@ -71,6 +87,7 @@ where
 {
     store: Store<K>,
     news: broadcast::Sender<ObjectRef<K>>,
+    known: watch::Receiver<bool>,
 }
 
 impl<K> Shared<K>
@@ -82,7 +99,8 @@ where
     pub fn start(api: Api<K>, config: watcher::Config, context: &Context) -> Arc<Self> {
         let writer = Writer::default();
         let (news, _) = broadcast::channel(1024);
-        let shared = Arc::new(Self { store: writer.as_reader(), news: news.clone() });
+        let store = writer.as_reader();
+        let shared = Arc::new(Self { known: known(store.clone()), store, news: news.clone() });
         let (watched, stop) = (context.clone(), context.stop.clone());
         let stream =
             reflector::reflector(writer, events(api, config)).touched_objects().take_until(stop.cancelled_owned());
@@ -99,7 +117,8 @@ where
 
     /// Waits until the first full list has arrived. Fails only when the watch has ended.
     pub async fn ready(&self) -> Result<(), crate::Failure> {
-        self.store.wait_until_ready().await.map_err(|e| crate::Failure::new("WatchEnded", e))
+        let mut known = self.known.clone();
+        known.wait_for(|known| *known).await.map(drop).map_err(|e| crate::Failure::new("WatchEnded", e))
     }
 
     /// One object.
@@ -139,5 +158,42 @@ where
             futures::stream::iter(refs)
         })
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_waiter_hears_of_the_first_list() {
+        let mut writer = Writer::<ConfigMap>::default();
+        let known = known(writer.as_reader());
+        let waiters = (0..3).map(|_| {
+            let mut known = known.clone();
+            tokio::spawn(async move { known.wait_for(|known| *known).await.map(drop) })
+        });
+        let waiters: Vec<_> = waiters.collect();
+        tokio::task::yield_now().await; // all of them wait by now
+
+        writer.apply_watcher_event(&watcher::Event::Init);
+        writer.apply_watcher_event(&watcher::Event::InitDone);
+
+        let results = timeout(Duration::from_secs(5), join_all(waiters)).await.expect("a waiter was not woken");
+        assert!(results.into_iter().all(|joined| joined.unwrap().is_ok()));
+    }
+
+    #[tokio::test]
+    async fn waiters_hear_that_the_watch_ended() {
+        let writer = Writer::<ConfigMap>::default();
+        let mut known = known(writer.as_reader());
+        drop(writer);
+        assert!(timeout(Duration::from_secs(5), known.wait_for(|known| *known)).await.unwrap().is_err());
     }
 }
