@@ -48,7 +48,7 @@ struct Held {
 }
 
 struct Admin {
-    namespace: String,
+    site: Site,
     seen: Seen,
     config: CloudConfig,
     client: Client,
@@ -124,7 +124,7 @@ impl Access {
     /// Makes a new client if the administrator's Secret has changed.
     async fn refresh_admin(&self, site: &Site) -> Result<(), Stop> {
         let (name, cloud) = ADMIN;
-        if self.held().admin.as_ref().is_some_and(|a| a.namespace == site.namespace && a.seen.is_fresh()) {
+        if self.held().admin.as_ref().is_some_and(|a| a.site == *site && a.seen.is_fresh()) {
             return Ok(());
         }
         let Some(secret) = self.secret(&site.namespace, name).await? else {
@@ -134,7 +134,7 @@ impl Access {
         let seen = Seen::now(version(&secret));
         let mut held = self.held();
         match &mut held.admin {
-            Some(admin) if admin.namespace == site.namespace && admin.seen.version == seen.version => admin.seen = seen,
+            Some(admin) if admin.site == *site && admin.seen.version == seen.version => admin.seen = seen,
             _ => held.admin = Some(self.admin_from(site, seen, read(&site.namespace, &secret, cloud)?)?),
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Access {
     fn admin_from(&self, site: &Site, seen: Seen, config: CloudConfig) -> Result<Admin, Stop> {
         let client = Client::new(config.clone(), self.options.clone()).map_err(unusable)?;
         let users = Arc::new(ClientCache::new(client.clone(), USERS));
-        Ok(Admin { namespace: site.namespace.clone(), seen, config, client, users })
+        Ok(Admin { site: site.clone(), seen, config, client, users })
     }
 
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, Stop> {

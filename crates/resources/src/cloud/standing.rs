@@ -17,6 +17,9 @@ pub(crate) struct Site {
     pub(crate) namespace: String,
     /// Identifier in the ownership marks.
     pub(crate) cluster: ClusterId,
+    /// UID of the cloud's object. A cloud that is declared anew may have other data: tokens of the one before name
+    /// users and projects that are not there.
+    pub(crate) life: String,
 }
 
 /// How the cloud stands.
@@ -54,7 +57,8 @@ impl Standing {
 /// Where the cloud is, once it has its identity.
 pub(crate) fn site(openstack: &OpenStack) -> Option<Site> {
     let cluster = openstack.status.as_ref()?.cluster_id.as_ref()?.parse().ok()?;
-    Some(Site { namespace: openstack.spec.namespace.clone(), cluster })
+    let life = openstack.metadata.uid.clone().unwrap_or_default();
+    Some(Site { namespace: openstack.spec.namespace.clone(), cluster, life })
 }
 
 /// How the cloud stands for what needs these services. Services that the cloud does not list are taken to be as ready

@@ -153,7 +153,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         let cluster = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1".parse().unwrap();
-        let site = Site { namespace: "cloud".to_owned(), cluster };
+        let site = Site { namespace: "cloud".to_owned(), cluster, life: "l".to_owned() };
         let tenant = Tenant::new(&Namespace { metadata, ..Namespace::default() }, &site);
         let [first, beside] = tenant.project_names();
         assert!(first.len() <= 64 && beside.len() <= 64, "a project's name has at most 64 characters");
