@@ -1,6 +1,6 @@
 //! The client: one user at one cloud.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::Method;
 use url::Url;
@@ -12,6 +12,9 @@ use crate::{
     session::{Session, Token},
     transport::{Answer, Transport},
 };
+
+/// A catalogue younger than this that lacks a service is believed: asking anew at every call would be a login each.
+const CATALOG_TRUSTED: Duration = Duration::from_secs(10);
 
 /// One user at one cloud. Cheap to clone; clones share the token.
 #[derive(Clone)]
@@ -110,7 +113,15 @@ impl Client {
             return Ok(self.0.cloud.identity_url.clone());
         }
         let token = self.0.session.token().await?;
-        self.in_catalog(&token, service_type).ok_or_else(|| Error::NoEndpoint {
+        if let Some(url) = self.in_catalog(&token, service_type) {
+            return Ok(url);
+        }
+        // the catalogue is as old as the login: a service may have been registered since
+        let found = match self.0.session.newer_than(&token, CATALOG_TRUSTED).await? {
+            Some(token) => self.in_catalog(&token, service_type),
+            None => None,
+        };
+        found.ok_or_else(|| Error::NoEndpoint {
             service_type: service_type.to_owned(),
             region: self.0.cloud.region.clone(),
             interface: self.0.cloud.interface,

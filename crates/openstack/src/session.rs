@@ -142,6 +142,15 @@ impl Session {
         self.ask(turn).await
     }
 
+    /// A token instead of this one, if this one is older than `age`.
+    pub(crate) async fn newer_than(&self, token: &Arc<Token>, age: Duration) -> Result<Option<Arc<Token>>, Error> {
+        if token.obtained.elapsed() <= age {
+            return Ok(None);
+        }
+        self.reject(token);
+        self.token().await.map(Some)
+    }
+
     /// Forgets a token that a service refused, unless a newer one is held already.
     pub(crate) fn reject(&self, token: &Arc<Token>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

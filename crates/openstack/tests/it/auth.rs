@@ -11,7 +11,7 @@ use wiremock::{
     matchers::{header, method, path},
 };
 
-use crate::support::{Cloud, IMAGE_ID, PASSWORD, client_at, config, image_at, image_body, options, token_answer};
+use crate::support::{Cloud, IMAGE_ID, PASSWORD, client_at, config, image_at, image_body, jump, options, token_answer};
 
 fn shop(domain: DomainRef) -> ProjectScope {
     ProjectScope::Name { name: "shop".to_owned(), domain }
@@ -81,13 +81,6 @@ async fn fifty_calls_at_once_share_one_refusal() {
             "identity POST /v3/auth/tokens: 401 Unauthorized: The request you have made requires authentication."
         );
     }
-}
-
-/// Lets the client's clock jump. The simulated cloud lives on a thread of its own and does not notice.
-async fn jump(seconds: u64) {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(seconds)).await;
-    tokio::time::resume();
 }
 
 #[rstest]

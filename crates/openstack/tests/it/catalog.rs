@@ -4,7 +4,7 @@ use kupenstack_openstack::{Client, ErrorKind, Interface};
 use rstest::rstest;
 use wiremock::ResponseTemplate;
 
-use crate::support::{Cloud, IMAGE_ID, client_at, config, image_at, image_body, options};
+use crate::support::{Cloud, IMAGE_ID, client_at, config, image_at, image_body, jump, options};
 
 #[rstest]
 #[case::interface(Some("RegionOne"), Interface::Admin, "interface admin, region RegionOne")]
@@ -23,16 +23,19 @@ async fn a_missing_endpoint_is_named(#[case] region: Option<&str>, #[case] inter
 }
 
 #[tokio::test]
-async fn an_endpoint_that_appears_is_found_after_a_new_login() {
+async fn an_endpoint_that_appears_is_found_by_a_new_login() {
     let elsewhere = Cloud::with_image_at("not a url".to_owned()).await;
     let client = elsewhere.client();
-    assert_eq!(client.image().get(IMAGE_ID).await.unwrap_err().reason(), "EndpointMissing");
+    for _ in 0..3 {
+        assert_eq!(client.image().get(IMAGE_ID).await.unwrap_err().reason(), "EndpointMissing");
+    }
+    assert_eq!(elsewhere.logins().await, 1, "a young catalogue is believed");
     elsewhere.server.reset().await;
     let cloud = Cloud::start().await;
     let login = crate::support::token_answer(2, &cloud.server.uri());
     elsewhere.answer("POST", "/v3/auth/tokens", login).await;
     cloud.answer("GET", &image_at(), ResponseTemplate::new(200).set_body_json(image_body())).await;
-    client.authenticate().await.unwrap();
+    jump(11).await;
     assert!(client.image().get(IMAGE_ID).await.unwrap().is_some());
 }
 

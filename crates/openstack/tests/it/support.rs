@@ -219,3 +219,10 @@ pub(crate) async fn write_answer(stream: &mut TcpStream, status: &str, body: &st
     let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(answer.as_bytes()).await.unwrap();
 }
+
+/// Lets the client's clock jump. The simulated cloud lives on a thread of its own and does not notice.
+pub(crate) async fn jump(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
