@@ -9,7 +9,7 @@ use super::{
     glance::GlanceTemplate, keystone::KeystoneTemplate, mariadb::MariaDBTemplate, memcached::MemcachedTemplate,
     service::default_region,
 };
-use crate::{Conditions, HasConditions};
+use crate::{Conditions, HasConditions, common::is_default};
 
 /// The OpenStack that this cluster carries. There is one, named `default`; it creates an object per service in
 /// `namespace` and keeps them as declared here. Fields of the service objects that are not set here belong to you.
@@ -63,11 +63,11 @@ pub struct OpenStackSpec {
     pub storage: Option<Storage>,
 
     /// Settings of the single services.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub services: Services,
 
     /// Which namespaces become projects of the cloud.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub projects: Projects,
 }
 
@@ -99,16 +99,16 @@ pub struct Storage {
 #[serde(rename_all = "camelCase")]
 pub struct Services {
     /// The database.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mariadb: MariaDBTemplate,
     /// The cache.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub memcached: MemcachedTemplate,
     /// The identity service.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub keystone: KeystoneTemplate,
     /// The image service.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub glance: GlanceTemplate,
 }
 

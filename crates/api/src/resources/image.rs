@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeletionPolicy, ResourceKind};
-use crate::{Conditions, HasConditions};
+use crate::{Conditions, HasConditions, common::is_default};
 
 /// A disk image in the namespace's project, made from a file on a web server. It becomes an image in Glance.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,8 +66,8 @@ pub struct ImageSpec {
     #[schemars(extend("maxProperties" = 64))]
     pub properties: BTreeMap<String, String>,
 
-    /// What becomes of the Glance image when this object is deleted.
-    #[serde(default)]
+    /// What becomes of the Glance image when this object is deleted; `Delete` when absent.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub deletion_policy: DeletionPolicy,
 }
 
