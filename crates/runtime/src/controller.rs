@@ -120,13 +120,15 @@ where
             reconciler,
         });
         let (forget, failed) = (Arc::clone(&pass), context.clone());
+        let listed = CancellationToken::new();
+        let first_list = listed.clone();
         let writer = Writer::default();
         let store = writer.as_reader();
         let stream = reflector::reflector(writer, watch::events(self.api, watcher::Config::default()))
-            .inspect_ok(move |event| {
-                if let watcher::Event::Delete(object) = event {
-                    forget.attempts.forget(&ObjectRef::from(object));
-                }
+            .inspect_ok(move |event| match event {
+                watcher::Event::Delete(object) => forget.attempts.forget(&ObjectRef::from(object)),
+                watcher::Event::InitDone => first_list.cancel(),
+                _ => {}
             })
             .applied_objects()
             .inspect_err(move |e| failed.watch_failed::<K>(e))
@@ -139,7 +141,7 @@ where
         for trigger in self.triggers {
             controller = controller.reconcile_on(trigger.map(|key| guarded(&key)).boxed());
         }
-        controller
+        let running = controller
             .graceful_shutdown_on(context.stop.clone().cancelled_owned())
             .run(Pass::run, |object, failure, pass| pass.failed(&object, failure), pass)
             .for_each(|result| async move {
@@ -147,8 +149,19 @@ where
                 if let Err(e @ kube::runtime::controller::Error::QueueError(_)) = result {
                     tracing::warn!(controller = self.name, error = %e, "queue");
                 }
-            })
-            .await;
+            });
+        // kube waits for its first list even when it is told to stop before that has come; no pass has begun then
+        tokio::select! {
+            () = running => {}
+            () = unless(listed, context.stop.cancelled()) => {}
+        }
+    }
+}
+
+/// Ends with `end`, but never if `first` is cancelled before.
+async fn unless(first: CancellationToken, end: impl Future<Output = ()>) {
+    if first.run_until_cancelled(end).await.is_none() {
+        std::future::pending::<()>().await;
     }
 }
 
