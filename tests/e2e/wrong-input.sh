@@ -9,8 +9,6 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 NS=e2e-wrong
 FILES=http://files.dev-files.svc.cluster.local
-READY='jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-REASON='jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
 MESSAGE='jsonpath={.status.conditions[?(@.type=="Ready")].message}'
 
 k() { kubectl -n "$NS" "$@"; }
