@@ -1,14 +1,14 @@
 //! The operator is killed at every request that it makes, and started again with nothing remembered.
 
-use kube::api::DeleteParams;
+use kube::{api::DeleteParams, runtime::wait::await_condition};
 use serde_json::json;
 
-use crate::world::{World, disk, is_ready, within};
+use crate::world::{Tenant, World, disk, is_ready, within};
 
-/// Runs an operator until it has made `requests` requests, or until `done`; then kills it. Whether it was killed.
+/// Runs an operator until it has made `requests` requests, then kills it, or until `done`. Whether it was killed.
 async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()>) -> bool {
     let mut arrivals = world.fake.arrivals();
-    let operator = world.operator().await;
+    let operator = world.operator();
     let nth = async {
         for _ in 0..requests {
             arrivals.recv().await.unwrap();
@@ -18,52 +18,74 @@ async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()
         () = nth => true,
         () = done => false,
     };
-    operator.crash().await;
+    operator.crash();
     killed
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_every_request_it_makes_one_of_each_and_leaves_nothing() {
+async fn killed_at_every_request_it_makes_one_of_each() {
     let world = World::start().await;
     world.declare_cloud().await;
     let src = world.serve(&disk(4096)).await;
     for requests in 1.. {
+        // only this namespace, so that all requests are about it
         let tenant = world.namespace(&[]).await;
+        let round = json!({"round": requests.to_string()});
+        tenant.label(&round).await;
+        world.admit(&json!({"matchLabels": round})).await;
         tenant.create("image", json!({"src": src, "format": "raw"})).await;
         let ready = async { drop(tenant.until("image", is_ready).await) };
         let killed = Box::pin(run_until(&world, requests, ready)).await;
-        let operator = world.operator().await;
+
+        let operator = world.operator();
         tenant.until("image", is_ready).await;
-        operator.stop().await;
         {
             let state = world.fake.state();
+            assert_eq!(state.glance.images.len(), 1, "images after {requests}");
             let project = format!("project-{}", tenant.name);
-            assert_eq!(state.glance.images.values().filter(|image| image.owner == project).count(), 1, "{requests}");
             assert_eq!(state.keystone.projects.iter().filter(|p| p.id == project).count(), 1, "{requests}");
             assert!(state.keystone.user(&tenant.name).is_some(), "{requests}");
         }
         assert_eq!(world.leftovers(), 0, "files after {requests}");
-
-        tenant.namespaces().delete(&tenant.name, &DeleteParams::default()).await.unwrap();
-        let gone = async {
-            let namespaces = tenant.namespaces();
-            let condition = kube::runtime::wait::await_condition(namespaces, &tenant.name, |n: Option<&_>| n.is_none());
-            within(condition, "the namespace's end").await.unwrap();
-        };
-        let killed_at_end = Box::pin(run_until(&world, requests, gone)).await;
-        let operator = world.operator().await;
-        let gone = kube::runtime::wait::await_condition(tenant.namespaces(), &tenant.name, |n: Option<&_>| n.is_none());
-        within(gone, "the namespace's end").await.unwrap();
+        tenant.delete("image").await;
         operator.stop().await;
-        {
-            let state = world.fake.state();
-            assert!(state.glance.images.is_empty(), "{requests}");
-            assert!(state.keystone.project(&tenant.name).is_none(), "{requests}");
-            assert!(state.keystone.user(&tenant.name).is_none(), "{requests}");
-        }
-        if !killed && !killed_at_end {
-            assert!(requests > 10, "the controllers ask more than {requests} questions");
+        if !killed {
+            assert!(requests > 10, "a project and an image take more than {requests} requests");
             return;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_again_and_again_it_deletes_everything_in_the_end() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let mut tenants = Vec::new();
+    let operator = world.operator();
+    for _ in 0..6 {
+        let tenant = world.tenant().await;
+        tenant.ready_image("image").await;
+        tenants.push(tenant);
+    }
+    operator.stop().await;
+    for tenant in &tenants {
+        tenant.namespaces().delete(&tenant.name, &DeleteParams::default()).await.unwrap();
+    }
+    let mut lives = 0;
+    for requests in (1..).map(|life| 1 + life % 12) {
+        lives += 1;
+        if !Box::pin(run_until(&world, requests, all_gone(&tenants))).await {
+            break;
+        }
+    }
+    assert!(lives > 3, "killed {lives} times only");
+    assert!(world.fake.state().glance.images.is_empty());
+    assert!(tenants.iter().all(|tenant| !tenant.is_known_to_keystone()));
+}
+
+async fn all_gone(tenants: &[Tenant<'_>]) {
+    for tenant in tenants {
+        let gone = await_condition(tenant.namespaces(), &tenant.name, |namespace: Option<&_>| namespace.is_none());
+        within(gone, "the end of a namespace").await.unwrap();
     }
 }

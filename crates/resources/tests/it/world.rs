@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use k8s_openapi::{
     ByteString,
     api::{
@@ -19,8 +20,9 @@ use k8s_openapi::{
     },
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Config, Resource, ResourceExt,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
     runtime::{conditions::is_deleted, wait::await_condition},
 };
 use kupenstack_api::{
@@ -33,7 +35,7 @@ use kupenstack_runtime::{Context, metrics::Metrics};
 use kupenstack_testkit::{ControlPlane, Options};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{runtime::Runtime, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
@@ -54,36 +56,42 @@ pub(crate) struct World {
     next: AtomicU32,
 }
 
-/// The controllers at work.
+/// The controllers at work, in a runtime of their own as in a process of their own.
 pub(crate) struct Operator {
     stop: CancellationToken,
-    tasks: JoinSet<()>,
+    controllers: JoinHandle<()>,
+    runtime: Runtime,
 }
 
 impl Operator {
     /// Lets passes under way end.
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
-        while self.tasks.join_next().await.is_some() {}
+        self.controllers.await.unwrap();
+        self.runtime.shutdown_background();
     }
 
-    /// Ends them where they are, as a crash does.
-    pub(crate) async fn crash(mut self) {
-        self.tasks.shutdown().await;
+    /// Ends everything where it is, as a crash does.
+    pub(crate) fn crash(self) {
+        self.runtime.shutdown_background();
     }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
 /// The world that most tests share, each in a namespace of its own. It lives in a runtime of its own: a test's ends
 /// with the test.
 pub(crate) async fn shared() -> &'static World {
-    static WORLD: OnceLock<(World, Operator, tokio::runtime::Runtime)> = OnceLock::new();
+    static WORLD: OnceLock<(World, Operator, Runtime)> = OnceLock::new();
     let world = tokio::task::spawn_blocking(|| {
         WORLD.get_or_init(|| {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let runtime = runtime();
             let (world, operator) = runtime.block_on(async {
                 let world = World::start().await;
                 world.declare_cloud().await;
-                let operator = world.operator().await;
+                let operator = world.operator();
                 (world, operator)
             });
             (world, operator, runtime)
@@ -95,6 +103,9 @@ pub(crate) async fn shared() -> &'static World {
 impl World {
     /// A cluster and a cloud that nobody has declared yet.
     pub(crate) async fn start() -> Self {
+        // shown by RUST_LOG; another world of this process may have set it up
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let plane = ControlPlane::start_with(Options { controller_manager: true }).await;
         let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
         plane.apply_yaml(&crds.join("\n---\n")).await;
@@ -149,17 +160,28 @@ impl World {
         clouds.patch_status("default", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
 
+    /// Sets which namespaces get projects.
+    pub(crate) async fn admit(&self, selector: &Value) {
+        let patch = json!({"spec": {"projects": {"selector": selector}}});
+        let clouds: Api<OpenStack> = Api::all(self.client().await);
+        clouds.patch("default", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+
     /// Starts the controllers, with nothing remembered.
-    pub(crate) async fn operator(&self) -> Operator {
-        let stop = CancellationToken::new();
-        let context = Context { client: self.client().await, metrics: Arc::<Metrics>::default(), stop: stop.clone() };
+    pub(crate) fn operator(&self) -> Operator {
+        let (runtime, stop) = (runtime(), CancellationToken::new());
         let settings =
             Settings { operator_namespace: "operator".to_owned(), work_dir: self.folder.path().join("images") };
-        let mut tasks = JoinSet::new();
-        for (_, controller) in kupenstack_resources::controllers(&context, &settings).unwrap() {
-            tasks.spawn(controller);
-        }
-        Operator { stop, tasks }
+        let (kubeconfig, stopped) = (self.plane.kubeconfig_path().to_owned(), stop.clone());
+        let controllers = runtime.spawn(async move {
+            let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            let client = Client::try_from(config).unwrap();
+            let context = Context { client, metrics: Arc::<Metrics>::default(), stop: stopped };
+            let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
+            join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
+        });
+        Operator { stop, controllers, runtime }
     }
 
     /// Serves a file and returns its address.
@@ -249,6 +271,11 @@ impl Tenant<'_> {
 
     pub(crate) async fn annotate(&self, annotations: Value) {
         let patch = json!({"metadata": {"annotations": annotations}});
+        self.namespaces().patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+
+    pub(crate) async fn label(&self, labels: &Value) {
+        let patch = json!({"metadata": {"labels": labels}});
         self.namespaces().patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
 
