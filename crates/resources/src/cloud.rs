@@ -110,9 +110,9 @@ impl Cloud {
         self.access.project(site, namespace).await
     }
 
-    /// Has the administrator's credentials read again before they are used again.
+    /// Has the administrator's credentials and token renewed before they are used again.
     pub(crate) fn distrust_admin(&self) {
-        self.access.forget_admin();
+        self.access.distrust_admin();
     }
 
     /// Has a namespace's credentials read again before they are used again.

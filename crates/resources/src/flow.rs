@@ -197,7 +197,7 @@ impl<A: Actuator> Flow<A> {
         let client = self.cloud.admin(site).await?;
         let target = Target { as_admin: true, ..Self::target(object, site, client) };
         let result = self.erase(&target).await;
-        if result.as_ref().is_err_and(Stop::is_unauthorized) {
+        if result.as_ref().is_err_and(Stop::casts_doubt_on_the_token) {
             self.cloud.distrust_admin();
         }
         result

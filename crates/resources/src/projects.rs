@@ -111,7 +111,7 @@ impl Projects {
             Ok(outcome) => return Ok(outcome),
             Err(stop) => stop,
         };
-        if result.is_unauthorized() {
+        if result.casts_doubt_on_the_token() {
             self.cloud.distrust_admin();
         }
         let result = result.verdict().result;

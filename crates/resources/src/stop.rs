@@ -51,6 +51,13 @@ impl Stop {
         matches!(self, Self::OpenStack(error) if error.kind() == ErrorKind::Unauthorized)
     }
 
+    /// Whether the token may be to blame: a service answers that it does not know what the token stands for, or what
+    /// that may do, when Keystone's database was replaced.
+    pub(crate) fn casts_doubt_on_the_token(&self) -> bool {
+        let doubtful = [ErrorKind::Unauthorized, ErrorKind::Forbidden, ErrorKind::NotFound];
+        matches!(self, Self::OpenStack(error) if doubtful.contains(&error.kind()))
+    }
+
     /// What to show and how to go on.
     pub(crate) fn verdict(self) -> Verdict {
         match self {
@@ -104,4 +111,66 @@ fn refusal(error: openstack::Error) -> Verdict {
         other => other.reason(),
     };
     Verdict::trouble(word, Failure::new(error.reason(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{Method, StatusCode};
+    use kupenstack_openstack::{CallName, Error};
+    use rstest::rstest;
+
+    use super::*;
+
+    fn answered(kind: ErrorKind, retry_after: Option<Duration>) -> Stop {
+        let call = CallName { service: "image".to_owned(), method: Method::POST, path: "/v2/images".to_owned() };
+        let status = StatusCode::IM_A_TEAPOT;
+        Stop::OpenStack(Error::Answer {
+            call: Arc::new(call),
+            status,
+            kind,
+            message: "said so".to_owned(),
+            retry_after,
+        })
+    }
+
+    #[rstest]
+    #[case(ErrorKind::Quota, "QuotaExceeded")]
+    #[case(ErrorKind::RateLimited, reason::CLOUD_UNAVAILABLE)]
+    fn what_passes_by_itself_is_waited_for(#[case] kind: ErrorKind, #[case] word: &str) {
+        let verdict = answered(kind, None).verdict();
+        assert!(matches!(&verdict.result, Ok(Outcome::Waiting { reason, .. }) if *reason == word));
+        let shown = verdict.shown.unwrap();
+        assert!(shown.message().contains("image POST /v2/images") && shown.message().contains("said so"));
+    }
+
+    #[rstest]
+    #[case(ErrorKind::Forbidden)]
+    #[case(ErrorKind::BadRequest)]
+    fn what_a_person_has_to_cure_is_blocked(#[case] kind: ErrorKind) {
+        assert!(matches!(answered(kind, None).verdict().result, Ok(Outcome::Blocked { .. })));
+    }
+
+    #[rstest]
+    #[case(ErrorKind::Unavailable, reason::CLOUD_UNAVAILABLE)]
+    #[case(ErrorKind::Protocol, reason::CLOUD_UNAVAILABLE)]
+    #[case(ErrorKind::Unauthorized, "CredentialsRefused")]
+    #[case(ErrorKind::Conflict, "Conflict")]
+    #[case(ErrorKind::NotFound, "NotFound")]
+    fn everything_else_is_tried_again_and_shown_as_a_wait(#[case] kind: ErrorKind, #[case] word: &str) {
+        let verdict = answered(kind, None).verdict();
+        assert!(verdict.result.is_err());
+        assert!(matches!(verdict.shown, Some(Outcome::Waiting { reason, .. }) if reason == word));
+    }
+
+    #[rstest]
+    #[case(Some(7), 7)]
+    #[case(Some(86_400), 300)]
+    #[case(None, 30)]
+    fn a_service_is_left_alone_as_long_as_it_asks_within_reason(#[case] asked: Option<u64>, #[case] seconds: u64) {
+        let verdict = answered(ErrorKind::RateLimited, asked.map(Duration::from_secs)).verdict();
+        let expected = Duration::from_secs(seconds);
+        assert!(matches!(verdict.result, Ok(Outcome::Waiting { after, .. }) if after == expected));
+    }
 }

@@ -110,10 +110,12 @@ impl Access {
         Ok(Some(client))
     }
 
-    pub(crate) fn forget_admin(&self) {
+    /// The next use reads the Secret and asks for a token, even if the Secret is the same: a token can outlive what it
+    /// stands for, when Keystone's database is replaced.
+    pub(crate) fn distrust_admin(&self) {
         if let Some(admin) = &mut self.held().admin {
-            // only doubted: as long as the Secret is the same, so are the client and its token
             admin.seen.at = None;
+            admin.client = admin.client.act_as(admin.config.credentials.clone());
         }
     }
 

@@ -90,6 +90,21 @@ async fn k_orc_879_an_outage_is_waited_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_keystone_that_forgot_everything_is_filled_again() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    world.fake.state().keystone.replace();
+    assert!(!tenant.is_known_to_keystone());
+    tenant.annotate(json!({"test/look": "now"})).await;
+    // the user and its password come back too
+    tenant.ready_image("image").await;
+    assert!(tenant.is_known_to_keystone());
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_services_that_are_needed_are_waited_for() {
     let world = World::start().await;
     world.declare_cloud().await;

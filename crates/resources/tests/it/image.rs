@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, WatchEvent, WatchParams},
 };
 use kupenstack_api::FINALIZER;
 use kupenstack_core::{
@@ -18,7 +18,8 @@ use wiremock::{Mock, ResponseTemplate, matchers::path};
 
 use crate::{
     fake::Fault,
-    world::{self, CLUSTER, Tenant, disk, id, is_ready, shown, within},
+    slow::Slow,
+    world::{self, CLUSTER, Tenant, World, disk, id, is_ready, shown, within},
 };
 
 fn cluster() -> ClusterId {
@@ -369,17 +370,53 @@ async fn delete_waits_while_the_image_is_in_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_long_download_is_told_of() {
+    let tenant = world::shared().await.tenant().await;
+    let slow = Slow::serve(disk(1 << 20)).await;
+    tenant.create("slow", json!({"src": slow.url, "format": "raw"})).await;
+    let image = tenant.until("slow", |image| shown(image).0 == "Downloading").await;
+    assert!(shown(&image).1.ends_with("slow.img: 50 %"), "{}", shown(&image).1);
+    assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
+    slow.proceed();
+    tenant.until("slow", is_ready).await;
+    assert_eq!(only(&tenant, "slow").data, disk(1 << 20));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_download_is_given_up_when_the_image_is_deleted() {
     let tenant = world::shared().await.tenant().await;
-    let file = format!("/{}-slow.img", tenant.name);
-    let slow = ResponseTemplate::new(200).set_body_bytes(disk(4096)).set_delay(Duration::from_secs(25));
-    Mock::given(path(file.as_str())).respond_with(slow).mount(&tenant.world.web).await;
-    tenant.create("slow", json!({"src": format!("{}{file}", tenant.world.web.uri()), "format": "raw"})).await;
-    tenant.until("slow", |image| !image.finalizers().is_empty()).await;
-    let started = std::time::Instant::now();
-    tenant.delete("slow").await;
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-    assert!(tenant.world.fake.state().glance.named("slow").is_empty());
+    let slow = Slow::serve(disk(1 << 20)).await;
+    tenant.create("unwanted", json!({"src": slow.url, "format": "raw"})).await;
+    tenant.until("unwanted", |image| shown(image).0 == "Downloading").await;
+    tenant.delete("unwanted").await;
+    assert!(tenant.world.fake.state().glance.named("unwanted").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn downloads_keep_nothing_else_waiting() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    tenant.ready_image("settled").await;
+    let slow = Slow::serve(disk(1 << 20)).await;
+    let names: Vec<_> = (0..20).map(|index| format!("slow-{index}")).collect();
+    for name in &names {
+        tenant.create(name, json!({"src": slow.url, "format": "raw"})).await;
+    }
+    for name in &names {
+        tenant.until(name, |image| ["Downloading", "Queued"].contains(&shown(image).0.as_str())).await;
+    }
+    let images = tenant.images().list(&ListParams::default()).await.unwrap();
+    let downloading = images.iter().filter(|image| shown(image).0 == "Downloading").count();
+    assert!((1..=4).contains(&downloading), "{downloading} at once");
+    tenant.delete("settled").await;
+    tenant.delete(&names[19]).await;
+    slow.proceed();
+    for name in &names[..19] {
+        tenant.until(name, is_ready).await;
+    }
+    operator.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,4 +7,5 @@ mod crash;
 mod fake;
 mod image;
 mod projects;
+mod slow;
 mod world;

@@ -1,6 +1,6 @@
 //! Keystone: projects, users, roles, tokens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use wiremock::{Request, ResponseTemplate};
@@ -37,6 +37,8 @@ pub(crate) struct Keystone {
     /// Project, user, role.
     pub(crate) grants: Vec<(String, String, String)>,
     tokens: HashMap<String, Caller>,
+    /// Tokens of a database that was replaced. They still can be read, but what they stand for is gone.
+    stale: HashSet<String>,
 }
 
 const ROLES: [&str; 3] = ["admin", "member", "reader"];
@@ -88,8 +90,19 @@ impl Keystone {
         self.tokens.retain(|_, caller| caller.project != project);
     }
 
+    /// Puts an empty database in place of this one.
+    pub(crate) fn replace(&mut self) {
+        let stale = self.tokens.keys().cloned().collect();
+        *self = Self { next: self.next, stale, ..Self::bootstrapped(&self.uri) };
+    }
+
     pub(super) fn caller(&self, request: &Request) -> Option<Caller> {
         self.tokens.get(request.headers.get("x-auth-token")?.to_str().ok()?).cloned()
+    }
+
+    fn is_stale(&self, request: &Request) -> bool {
+        let token = request.headers.get("x-auth-token").and_then(|token| token.to_str().ok());
+        token.is_some_and(|token| self.stale.contains(token))
     }
 
     pub(super) fn answer(&mut self, request: &Request, path: &[&str]) -> ResponseTemplate {
@@ -97,6 +110,7 @@ impl Keystone {
             return self.login(&body(request)).unwrap_or_else(|| refusal(401, "the request requires authentication"));
         }
         match self.caller(request) {
+            None if self.is_stale(request) => refusal(404, "Could not find project"),
             None => refusal(401, "no such token"),
             Some(caller) if !caller.is_admin => refusal(403, "you are not authorized"),
             Some(_) => self.administer(request, path),
