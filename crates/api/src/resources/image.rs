@@ -61,9 +61,22 @@ pub struct ImageSpec {
     #[schemars(range(min = 0, max = 100_000_000))]
     pub min_ram: Option<i64>,
 
-    /// Further properties of the Glance image, such as `{hw_disk_bus: virtio}`.
+    /// Further properties of the Glance image, such as `{hw_disk_bus: virtio}`. Not its attributes, such as `visibility`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
+    #[schemars(extend(
+        "maxProperties" = 64,
+        "additionalProperties" = {"type": "string", "maxLength": 1024},
+        "x-kubernetes-validations" = [
+            {
+                "rule": "self.all(name, name.size() <= 255 && name.matches('^[A-Za-z0-9_.:-]+$'))",
+                "message": "the name of a property has at most 255 letters, digits and _ - . :"
+            },
+            {
+                "rule": "self.all(name, !(name in ['checksum', 'container_format', 'created_at', 'direct_url', 'disk_format', 'file', 'id', 'locations', 'min_disk', 'min_ram', 'name', 'os_hash_algo', 'os_hash_value', 'os_hidden', 'owner', 'protected', 'schema', 'self', 'size', 'status', 'stores', 'tags', 'updated_at', 'virtual_size', 'visibility'] || name.startsWith('os_glance_') || name.startsWith('kupenstack_')))",
+                "message": "an attribute of the image, or a name that Glance or the operator keeps for itself, can't be set as a property"
+            },
+        ]
+    ))]
     pub properties: BTreeMap<String, String>,
 
     /// What becomes of the Glance image when this object is deleted; `Delete` when absent.

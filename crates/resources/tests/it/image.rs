@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, ListParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
 };
 use kupenstack_api::FINALIZER;
 use kupenstack_core::{
@@ -203,7 +203,6 @@ enum Bad {
     OtherContent,
     Untrusted,
     CannotBecomeIso,
-    ReservedProperty,
 }
 
 #[rstest]
@@ -213,7 +212,6 @@ enum Bad {
 #[case::checksum(Bad::OtherContent, "ChecksumMismatch", "spec.checksum")]
 #[case::bad_tls(Bad::Untrusted, "TLSVerificationFailed", "spec.src")]
 #[case::iso(Bad::CannotBecomeIso, "UnsupportedFormat", "spec.format")]
-#[case::attribute(Bad::ReservedProperty, "InvalidSpec", "spec.properties")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[case] reason: &str, #[case] field: &str) {
     let tenant = world::shared().await.tenant().await;
@@ -227,7 +225,6 @@ async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[ca
         }
         Bad::Untrusted => json!({"src": kubernetes_url(&tenant), "format": "raw"}),
         Bad::CannotBecomeIso => json!({"src": good, "format": "iso"}),
-        Bad::ReservedProperty => json!({"src": good, "format": "raw", "properties": {"visibility": "public"}}),
     };
     tenant.create("bad", spec).await;
     let image = tenant.until("bad", |image| shown(image).0 == reason).await;
@@ -244,6 +241,27 @@ async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[ca
         .count();
     assert_eq!(in_glance, 0);
     tenant.delete("bad").await;
+}
+
+#[rstest]
+#[case::attribute("visibility", false)]
+#[case::ours("kupenstack_mark", false)]
+#[case::glances("os_glance_importing_to_stores", false)]
+#[case::no_name("with space", false)]
+#[case::fine("hw:cpu.policy-1", true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_be_a_property_is_refused_at_once(#[case] name: &str, #[case] taken: bool) {
+    let tenant = world::shared().await.tenant().await;
+    let src = tenant.world.serve(&disk(4096)).await;
+    let image = json!({
+        "apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": "properties"},
+        "spec": {"src": src, "format": "raw", "properties": {name: "x"}},
+    });
+    let image = serde_json::from_value(image).unwrap();
+    match tenant.images().create(&PostParams::default(), &image).await {
+        Ok(_) => assert!(taken, "{name} was taken"),
+        Err(error) => assert!(!taken && error.to_string().contains("spec.properties"), "{error}"),
+    }
 }
 
 /// An HTTPS server whose certificate nobody trusts who was not told to.

@@ -309,11 +309,14 @@ impl Tenant<'_> {
         until(self.images(), name, fits).await
     }
 
-    /// Deletes an image and waits until it is gone.
+    /// Deletes an image, unless that is done already, and waits until it is gone.
     pub(crate) async fn delete(&self, name: &str) {
-        let uid = self.images().get(name).await.unwrap().uid().unwrap();
-        self.images().delete(name, &DeleteParams::default()).await.unwrap();
-        within(await_condition(self.images(), name, is_deleted(&uid)), &format!("the end of {name}")).await.unwrap();
+        match self.images().delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return,
+            result => drop(result.unwrap()),
+        }
+        let gone = await_condition(self.images(), name, |image: Option<&Image>| image.is_none());
+        within(gone, &format!("the end of {name}")).await.unwrap();
     }
 
     /// Deletes the namespace and waits until it is gone.
