@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    fn deployment(status: serde_json::Value) -> Deployment {
+    fn deployment(status: &serde_json::Value) -> Deployment {
         serde_json::from_value(json!({"metadata": {"generation": 2}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}))
             .unwrap()
     }
@@ -167,24 +167,24 @@ mod tests {
     #[test]
     fn a_deployment_is_rolled_out_when_all_pods_are_new_and_available() {
         let done = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
-        assert_eq!(deployment_lag(&deployment(done)), None);
+        assert_eq!(deployment_lag(&deployment(&done)), None);
         let old_left = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2});
-        assert!(deployment_lag(&deployment(old_left)).unwrap().contains("1 of the earlier version"));
+        assert!(deployment_lag(&deployment(&old_left)).unwrap().contains("1 of the earlier version"));
         let stale = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
-        assert!(deployment_lag(&deployment(stale)).is_some());
+        assert!(deployment_lag(&deployment(&stale)).is_some());
     }
 
-    fn pod(status: serde_json::Value) -> Pod {
+    fn pod(status: &serde_json::Value) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
     }
 
     #[test]
     fn a_starting_container_is_no_trouble_a_failing_one_is() {
         let starting = json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}]});
-        assert_eq!(failing_container(&pod(starting)), None);
+        assert_eq!(failing_container(&pod(&starting)), None);
         let pull = json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}]});
-        assert_eq!(failing_container(&pod(pull)), Some(("c".into(), "ImagePullBackOff: not found".into(), false)));
+        assert_eq!(failing_container(&pod(&pull)), Some(("c".into(), "ImagePullBackOff: not found".into(), false)));
         let crash = json!({"initContainerStatuses": [{"name": "i", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]});
-        assert_eq!(failing_container(&pod(crash)), Some(("i".into(), "Error, exit code 1".into(), true)));
+        assert_eq!(failing_container(&pod(&crash)), Some(("i".into(), "Error, exit code 1".into(), true)));
     }
 }

@@ -1,6 +1,8 @@
 //! The engine against a real API server, with the real Helm and the real charts. Only the kubelet is played: jobs
 //! finish and pods become available when the test says so.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on ends")]
+
 mod stage;
 
 use kupenstack_api::cluster::{Keystone, OpenStack, StepState};
@@ -10,7 +12,7 @@ use stage::{Stage, completed, reason};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keystone_waits_for_its_dependencies_and_names_them() {
     let stage = Stage::set("waits").await;
-    let _running = stage.run(&["keystone"]).await;
+    let _running = stage.run(&["keystone"]);
     stage.apply("Keystone", "keystone", serde_json::json!({"release": "2026.2"})).await;
     let keystone: Keystone = stage.until("keystone", |k| reason(k) == "DependencyNotReady").await;
     let ready = conditions::find(&keystone.status.as_ref().unwrap().conditions, conditions::READY).unwrap();
@@ -21,7 +23,7 @@ async fn keystone_waits_for_its_dependencies_and_names_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_release_is_stalled_and_cured_by_an_edit() {
     let stage = Stage::set("release").await;
-    let _running = stage.run(&["memcached"]).await;
+    let _running = stage.run(&["memcached"]);
     stage.apply("Memcached", "memcached", serde_json::json!({"release": "2019.1"})).await;
     let object: kupenstack_api::cluster::Memcached = stage.until("memcached", |k| reason(k) == "UnknownRelease").await;
     let all = &object.status.unwrap().conditions;
@@ -40,7 +42,7 @@ async fn jobs_run_once_and_in_order_across_restarts_of_the_operator() {
     let mut made = Vec::new();
     for name in ["keystone-db-init", "keystone-db-sync", "keystone-bootstrap"] {
         // a new operator for every job: what the one before knew is gone
-        let running = stage.run(&["keystone"]).await;
+        let running = stage.run(&["keystone"]);
         let job = stage.job(name).await;
         assert!(stage.copies().await > 0, "{name} mounts private copies");
         assert_eq!(stage.releases().await, 0, "{name} runs before the release");
@@ -48,7 +50,7 @@ async fn jobs_run_once_and_in_order_across_restarts_of_the_operator() {
         completed(&stage, &job).await;
         made.push(job);
     }
-    let running = stage.run(&["keystone"]).await;
+    let running = stage.run(&["keystone"]);
     let _: Keystone = stage.until("keystone", |k| reason(k) == "RollingOut").await;
     assert_eq!(stage.releases().await, 1);
     for job in &made {
@@ -81,7 +83,7 @@ async fn credentials_never_change_and_a_pass_without_news_writes_nothing() {
     stage.pretend_ready("MariaDB", "mariadb").await;
     stage.pretend_ready("Memcached", "memcached").await;
     stage.apply("Keystone", "keystone", serde_json::json!({"release": "2026.2"})).await;
-    let running = stage.run(&["keystone"]).await;
+    let running = stage.run(&["keystone"]);
     let job = stage.job("keystone-db-init").await;
     let before = stage.secrets().await;
     assert!(before.contains_key("keystone-credentials") && before.contains_key("keystone-fernet-keys"));
@@ -89,7 +91,7 @@ async fn credentials_never_change_and_a_pass_without_news_writes_nothing() {
     let version = |job: &k8s_openapi::api::batch::v1::Job| job.metadata.resource_version.clone();
     let settled = stage.settled_keystone().await;
     for _ in 0..3 {
-        let running = stage.run(&["keystone"]).await;
+        let running = stage.run(&["keystone"]);
         running.passes(1).await;
         running.stop().await;
     }
@@ -101,7 +103,7 @@ async fn credentials_never_change_and_a_pass_without_news_writes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_cloud_makes_its_services_and_leaves_foreign_fields_alone() {
     let stage = Stage::set("cloud").await;
-    let _running = stage.run(&["openstack"]).await;
+    let _running = stage.run(&["openstack"]);
     stage
         .apply_cloud(serde_json::json!({
             "namespace": stage.namespace, "release": "2026.2",

@@ -79,7 +79,7 @@ impl Stage {
     }
 
     /// Starts some controllers, as a fresh operator process would.
-    pub(crate) async fn run(&self, names: &[&str]) -> Running {
+    pub(crate) fn run(&self, names: &[&str]) -> Running {
         let stop = CancellationToken::new();
         let context = Context { client: self.client.clone(), metrics: Arc::default(), stop: stop.clone() };
         let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
