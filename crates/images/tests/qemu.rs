@@ -139,17 +139,19 @@ async fn a_vmdk_in_several_files_is_refused_whichever_of_them_it_is(#[case] subf
     }
 }
 
+/// The encryption is qemu-img's own where that costs nothing. For LUKS it would measure the machine's speed, which it
+/// refuses on a busy one; there the header says it.
 #[tokio::test]
 async fn an_encrypted_image_is_refused() {
+    let encrypted = |error| matches!(error, Error::UnsafeImage { message } if message.contains("encrypted"));
     let place = Place::new();
-    place.qemu("create -f qcow2 --object secret,id=s,data=x -o encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10 image 8M");
-    assert!(
-        matches!(refusal(&place.path("image")).await, Error::UnsafeImage { message } if message.contains("encrypted"))
-    );
-    place.qemu("create -f luks --object secret,id=s,data=x -o key-secret=s,iter-time=10 luks 8M");
-    assert!(
-        matches!(refusal(&place.path("luks")).await, Error::UnsafeImage { message } if message.contains("encrypted"))
-    );
+    place.qemu("create -f qcow2 --object secret,id=s,data=x -o encrypt.format=aes,encrypt.key-secret=s image 8M");
+    assert!(encrypted(refusal(&place.path("image")).await));
+    patch(&place.path("image"), 32, &2_u32.to_be_bytes());
+    assert!(encrypted(refusal(&place.path("image")).await), "qcow2 with LUKS");
+    place.qemu("create -f raw luks 8M");
+    patch(&place.path("luks"), 0, b"LUKS\xba\xbe\x00\x01");
+    assert!(encrypted(refusal(&place.path("luks")).await), "LUKS");
 }
 
 /// Overwrites bytes of an image.
