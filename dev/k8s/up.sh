@@ -30,15 +30,25 @@ kernel_modules() {
 
 has_own_network() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 
+# detached COMMAND...: in a session of its own, without any descriptor of this script's callers: a node that kept a lock
+# or a pipe would hold it as long as it lives.
+detached() {
+  local fd
+  for fd in "/proc/$BASHPID/fd"/*; do
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || eval "exec $fd>&-"
+  done
+  exec setsid "$@"
+}
+
 start_node() {
   local n=$1 outer
   rm -f "$DATA/node$n.pid"
   # A killed node's cgroups would hold up the kubelet: it looks for the end of each container in them, 3 s long.
   remove_cgroups "$n"
-  # The lock's descriptor stays here: a node that inherited it would hold the lock for ever.
-  KUPENSTACK_STATE=$STATE KUPENSTACK_CACHE=$CACHE KUPENSTACK_CLUSTER=$CLUSTER setsid \
-    unshare --mount --pid --fork --kill-child --uts --ipc --net --mount-proc \
-    "$HERE/node.sh" "$n" "$STATE" </dev/null >>"$DATA/log/node$n.log" 2>&1 9>&- &
+  KUPENSTACK_STATE=$STATE KUPENSTACK_CACHE=$CACHE KUPENSTACK_CLUSTER=$CLUSTER \
+    detached unshare --mount --pid --fork --kill-child --uts --ipc --net --mount-proc \
+    "$HERE/node.sh" "$n" "$STATE" </dev/null >>"$DATA/log/node$n.log" 2>&1 &
   outer=$!
   echo "$outer" >"$DATA/node$n.pid"
   wait_for 10 "node$n's process" node_init "$n"
