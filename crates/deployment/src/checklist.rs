@@ -34,6 +34,11 @@ impl<'a> Checklist<'a> {
         }
     }
 
+    /// The steps as they were.
+    pub(crate) fn repeat(&mut self) {
+        self.steps = self.previous.to_vec();
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().map(|s| s.name.as_str())
     }

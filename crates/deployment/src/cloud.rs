@@ -13,7 +13,7 @@ use kupenstack_api::{
     FINALIZER, HasConditions,
     cluster::{GROUP, OpenStack, OpenStackStatus, ServiceSummary},
 };
-use kupenstack_core::{Outcome, conditions, merge, reason};
+use kupenstack_core::{Outcome, conditions, hash, merge, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply};
 use serde_json::{Value, json};
 
@@ -23,6 +23,9 @@ use crate::{
     service::Kind,
     services,
 };
+
+/// Annotation on a service's object: digest of what the cloud's spec set of it when that was applied last.
+const DECLARED: &str = "kupenstack.io/declared";
 
 /// The controller of the cloud.
 pub(crate) fn controller(
@@ -107,16 +110,24 @@ impl Cloud {
         let api = self.service_api(kind);
         let existing = api.get_opt(kind.object()).await?;
         let spec = declared(kind, cloud);
+        let digest = hash::of(&spec);
         if let Some(existing) = &existing {
             let paused = existing.data["spec"]["paused"] == true;
-            if paused || existing.meta().deletion_timestamp.is_some() || contains(&existing.data["spec"], &spec) {
+            // that all is so does not say that nothing more is: a field that was taken back is seen by the digest
+            let applied = existing.annotations().get(DECLARED) == Some(&digest);
+            let so = applied && contains(&existing.data["spec"], &spec);
+            if paused || existing.meta().deletion_timestamp.is_some() || so {
                 return Ok(());
             }
         }
         let object = json!({
             "apiVersion": format!("{GROUP}/v1"),
             "kind": kind.name(),
-            "metadata": {"name": kind.object(), "ownerReferences": [cloud.controller_owner_ref(&())]},
+            "metadata": {
+                "name": kind.object(),
+                "ownerReferences": [cloud.controller_owner_ref(&())],
+                "annotations": {DECLARED: digest},
+            },
             "spec": spec,
         });
         api.patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;

@@ -6,6 +6,7 @@ use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     batch::v1::Job,
+    core::v1::Secret,
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     board::Board,
     engine::Engine,
+    jobs::SERVICE,
     service::{Request, Service},
 };
 
@@ -43,6 +45,7 @@ where
     let controller = Controller::<K>::in_namespace(name, context, namespace)
         .concurrency(1)
         .trigger(board.changes(object.clone()))
+        .trigger(changes::<K, Secret>(context, namespace, name, SERVICE))
         .trigger(workload_changes::<K, Job>(context, namespace, name))
         .trigger(workload_changes::<K, Deployment>(context, namespace, name))
         .trigger(workload_changes::<K, StatefulSet>(context, namespace, name));
@@ -51,15 +54,25 @@ where
     (name, controller.run(Arc::new(reconciler), context.clone()).boxed())
 }
 
-/// News of a release's objects of one kind, metadata only.
+/// News of a release's objects of one kind.
 fn workload_changes<K, W>(context: &Context, namespace: &str, service: &str) -> BoxStream<'static, ObjectRef<K>>
 where
     K: Resource<DynamicType = ()> + 'static,
     W: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     W: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
+    changes::<K, W>(context, namespace, service, "release_group")
+}
+
+/// News of objects that carry the service's name in a label, metadata only.
+fn changes<K, W>(context: &Context, namespace: &str, service: &str, label: &str) -> BoxStream<'static, ObjectRef<K>>
+where
+    K: Resource<DynamicType = ()> + 'static,
+    W: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    W: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
     let object = ObjectRef::<K>::new(service).within(namespace);
-    let config = watcher::Config::default().labels(&format!("release_group={service}"));
+    let config = watcher::Config::default().labels(&format!("{label}={service}"));
     let api: Api<PartialObjectMeta<W>> = Api::namespaced(context.client.clone(), namespace);
     changes_of(api, config, context, move |_| vec![object.clone()])
 }
@@ -98,8 +111,13 @@ where
                     Ok(outcome)
                 }
                 Err(error) => {
+                    let needs_a_person = error.needs_a_person();
                     let failure = Failure::from(error);
-                    let outcome = Outcome::waiting(failure.reason(), failure.message());
+                    let outcome = if needs_a_person {
+                        Outcome::blocked(failure.reason(), failure.message())
+                    } else {
+                        Outcome::waiting(failure.reason(), failure.message())
+                    };
                     apply::status(&api, &object, object.status(), &with_outcome(&request, &outcome)).await?;
                     Err(failure)
                 }

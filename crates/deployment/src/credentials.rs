@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::URL_SAFE};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{ObjectMeta, Patch, PostParams},
 };
 use kupenstack_openstack::CloudConfig;
@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::{
     Error,
+    jobs::SERVICE,
     service::{Kind, Secrets, Service},
 };
 
@@ -69,17 +70,23 @@ pub(crate) async fn ensure(client: &Client, namespace: &str, service: &dyn Servi
 }
 
 /// Writes the administrator's `clouds.yaml`, unless it is there as it should be.
-pub(crate) async fn hand_out(client: &Client, namespace: &str, access: &CloudConfig) -> Result<(), Error> {
+pub(crate) async fn hand_out(
+    client: &Client,
+    namespace: &str,
+    service: Kind,
+    access: &CloudConfig,
+) -> Result<(), Error> {
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let lost = |_| Error::Credential { secret: ADMIN.to_owned(), key: "clouds.yaml".to_owned() };
     let yaml = access.to_clouds_yaml("admin").map_err(lost)?;
     let wanted = ByteString(yaml.expose_secret().as_bytes().to_vec());
-    let existing = api.get_opt(ADMIN).await?.and_then(|s| s.data).unwrap_or_default();
-    if existing.get("clouds.yaml") == Some(&wanted) {
+    let existing = api.get_opt(ADMIN).await?.unwrap_or_default();
+    let labelled = existing.labels().get(SERVICE).map(String::as_str) == Some(service.object());
+    if labelled && existing.data.unwrap_or_default().get("clouds.yaml") == Some(&wanted) {
         return Ok(());
     }
     let secret = Secret {
-        metadata: metadata(ADMIN, [(CLOUDS_LABEL, "true")]),
+        metadata: metadata(ADMIN, [(CLOUDS_LABEL, "true"), (SERVICE, service.object())]),
         data: Some(BTreeMap::from([("clouds.yaml".to_owned(), wanted)])),
         ..Secret::default()
     };

@@ -134,7 +134,11 @@ impl Engine {
             .await?;
         let capabilities = Capabilities { kube_version: Some(kubernetes.clone()), ..Capabilities::default() };
         let chart = ChartRef::Path(self.chart(kind));
-        let rendered = self.helm.template(release, &chart, &Values::new(values.clone()), &capabilities).await?;
+        let values = Values::new(values.clone());
+        let rendered = self.helm.template(release, &chart, &values, &capabilities).await.map_err(|e| match e {
+            kupenstack_helm::Error::Failed { .. } => Error::Values(e),
+            e => e.into(),
+        })?;
         let built = Arc::new(build::sort(rendered.objects)?);
         let entry = (hash.to_owned(), Arc::clone(&built));
         self.rendered.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, entry);
@@ -167,8 +171,7 @@ impl Pass<'_> {
     async fn run(&mut self) -> Result<Outcome, Error> {
         let kind = self.service.kind();
         if self.request.common.paused {
-            self.status.steps.clone_from(&self.request.status.steps);
-            return Ok(Outcome::Done { reason: reason::PAUSED, message: "spec.paused is true".to_owned() });
+            return Ok(self.paused());
         }
         let release = match Release::find(&self.request.common.release) {
             Ok(release) => release,
@@ -194,6 +197,16 @@ impl Pass<'_> {
                 Outcome::ready(format!("release {} runs and answers", release.name))
             }
         })
+    }
+
+    /// Nothing is done and nothing looked at: it stands as it stood.
+    fn paused(&mut self) -> Outcome {
+        self.checklist.repeat();
+        let ready = conditions::find(&self.request.status.conditions, conditions::READY);
+        if ready.is_some_and(|c| c.status == "True") {
+            return Outcome::Done { reason: reason::PAUSED, message: "spec.paused is true".to_owned() };
+        }
+        Outcome::blocked(reason::PAUSED, "spec.paused is true; it was not ready when it was paused")
     }
 
     fn await_dependencies(&mut self) -> Next {
@@ -367,7 +380,7 @@ impl Pass<'_> {
 
     async fn prove(&mut self) -> Result<Next, Error> {
         if let Some(access) = self.service.admin_access(self.request, &self.secrets) {
-            credentials::hand_out(&self.engine.client, &self.request.namespace, &access).await?;
+            credentials::hand_out(&self.engine.client, &self.request.namespace, self.service.kind(), &access).await?;
         }
         if self.request.replicas.get(self.service.component()) == Some(&0) {
             self.checklist.done("Stopped: no replicas");

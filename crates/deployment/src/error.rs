@@ -8,6 +8,9 @@ pub enum Error {
     /// Helm failed.
     #[error("helm failed for the release")]
     Helm(#[from] kupenstack_helm::Error),
+    /// The chart refuses the values: what the user wrote in `conf`, `values` or `images` does not fit.
+    #[error("spec.conf and spec.values: the chart can't be rendered with them")]
+    Values(#[source] kupenstack_helm::Error),
     /// Kubernetes refused a request or was not reachable.
     #[error("the Kubernetes API refused a request")]
     Kubernetes(#[source] Failure),
@@ -38,10 +41,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether only a person can cure it; everything else may pass by itself.
+    pub(crate) fn needs_a_person(&self) -> bool {
+        match self {
+            Self::Values(_) | Self::Chart { .. } | Self::Rendered { .. } | Self::Credential { .. } => true,
+            Self::Helm(_) | Self::Kubernetes(_) => false,
+        }
+    }
+
     /// Reason word for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Helm(e) => e.reason(),
+            Self::Values(_) => "ValuesRefused",
             Self::Kubernetes(e) => e.reason(),
             Self::Chart { .. } => "ChartUnreadable",
             Self::Rendered { .. } => "ChartUnusable",

@@ -90,7 +90,8 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
-    match api.patch_metadata(&object.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await {
+    let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+    match api.patch_metadata(&object.name_any(), &params, &Patch::Merge(&patch)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
         Err(e) => Err(e.into()),

@@ -6,7 +6,7 @@ use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use kupenstack_core::{Outcome, conditions};
+use kupenstack_core::{Outcome, conditions, hash};
 
 /// The API refuses longer notes.
 const MAX_NOTE: usize = 1024;
@@ -29,7 +29,9 @@ impl Events {
             type_,
             reason: reason.to_owned(),
             note: Some(conditions::truncate(note, MAX_NOTE)),
-            action: "Reconcile".to_owned(),
+            // repeats are told apart by everything but the note: without its hash here, another text would be counted
+            // as the first one said again
+            action: format!("Reconcile-{}", hash::short(&hash::of_bytes(note.as_bytes()))),
             secondary: None,
         };
         if let Err(error) = self.0.publish(&event, object).await {

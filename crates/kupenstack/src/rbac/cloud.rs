@@ -127,8 +127,8 @@ const ROLLOUT: &[Right] = &[
         group: "",
         resources: &["secrets", "configmaps"],
         names: &[],
-        verbs: &["get", "list", "create", "update", "patch", "delete", "deletecollection"],
-        why: "configuration and credentials; Helm's records, which it finds by label; copies for jobs, removed together",
+        verbs: &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
+        why: "configuration and credentials, watched by label; Helm's records, which it finds by label; copies for jobs, removed together",
     },
     Right {
         scope: Scope::CloudNamespace,
