@@ -60,7 +60,7 @@ impl ControlPlane {
             panic!("{KUBEBOX} is not set: run the tests by `./dev/test`, which builds Kubernetes and sets it");
         };
         let mut processes = Processes::new(Path::new(&kubebox)).unwrap_or_else(|error| panic!("{error}"));
-        let kubeconfig = launch(&mut processes, options)
+        let Launched { kubeconfig, manager } = launch(&mut processes, options)
             .unwrap_or_else(|error| panic!("cannot start {}: {error}", kubebox.display()));
         let plane = Self {
             kubeconfig,
@@ -68,7 +68,7 @@ impl ControlPlane {
             namespaces: AtomicU32::new(0),
             processes,
         };
-        plane.ready(options).await
+        plane.ready(manager).await
     }
 
     /// A client of the administrator. It belongs to the runtime it is made in: tests do not share clients.
@@ -116,7 +116,7 @@ impl ControlPlane {
         client.unwrap_or_else(|error| panic!("no client for our own kubeconfig: {error}"))
     }
 
-    async fn ready(mut self, options: Options) -> Self {
+    async fn ready(mut self, manager: Option<Vec<String>>) -> Self {
         let client = self.client().await;
         let since = Instant::now();
         while !is_ready(&client).await {
@@ -127,7 +127,10 @@ impl ControlPlane {
             assert!(!late, "the API server is not ready after {START_LIMIT:?}\n{}", self.processes.tails());
             sleep(LOOK).await;
         }
-        if options.controller_manager {
+        if let Some(arguments) = manager {
+            // Not before the API server is ready: it gives up on one that makes it wait.
+            let started = self.processes.start("kube-controller-manager", &arguments);
+            started.unwrap_or_else(|error| panic!("cannot start the controller manager: {error}"));
             // The first thing that shows that its controllers run.
             let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
             let appears = await_condition(accounts, "default", |account: Option<&ServiceAccount>| account.is_some());
@@ -146,8 +149,15 @@ async fn is_ready(client: &Client) -> bool {
     }
 }
 
-/// Starts the servers; they need not be ready when this returns.
-fn launch(processes: &mut Processes, options: Options) -> io::Result<Kubeconfig> {
+/// What [`launch`] leaves.
+struct Launched {
+    kubeconfig: Kubeconfig,
+    /// How the controller manager is to be started, if it is.
+    manager: Option<Vec<String>>,
+}
+
+/// Starts etcd and the API server; they need not be ready when this returns.
+fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     let address = own_address();
     let [etcd, peers, api, controllers] = free_ports(address)?;
     let server = format!("https://{address}:{api}");
@@ -162,12 +172,14 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Kubeconfig>
 
     processes.start("etcd", &etcd_arguments(address, etcd, peers))?;
     processes.start("kube-apiserver", &apiserver_arguments(address, api, etcd))?;
-    if options.controller_manager {
+    let manager = if options.controller_manager {
         let manager = authority.user("system:kube-controller-manager", None).map_err(io::Error::other)?;
         write_kubeconfig(&folder, "controllers", &server, &authority, &manager)?;
-        processes.start("kube-controller-manager", &controller_manager_arguments(address, controllers))?;
-    }
-    Ok(kubeconfig)
+        Some(controller_manager_arguments(address, controllers))
+    } else {
+        None
+    };
+    Ok(Launched { kubeconfig, manager })
 }
 
 /// A loopback address that only this process uses, so that a free port on it stays free until the server takes it.
