@@ -85,11 +85,12 @@ async fn credentials_never_change_and_a_pass_without_news_writes_nothing() {
     stage.apply("Keystone", "keystone", serde_json::json!({"release": "2026.2"})).await;
     let running = stage.run(&["keystone"]);
     let job = stage.job("keystone-db-init").await;
+    // while somebody is there to say that the job runs
+    let settled = stage.settled_keystone().await;
     let before = stage.secrets().await;
     assert!(before.contains_key("keystone-credentials") && before.contains_key("keystone-fernet-keys"));
     running.stop().await;
     let version = |job: &k8s_openapi::api::batch::v1::Job| job.metadata.resource_version.clone();
-    let settled = stage.settled_keystone().await;
     for _ in 0..3 {
         let running = stage.run(&["keystone"]);
         running.passes(1).await;
