@@ -39,10 +39,6 @@ impl<'a> Checklist<'a> {
         self.steps = self.previous.to_vec();
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.steps.iter().map(|s| s.name.as_str())
-    }
-
     pub(crate) fn finish(self) -> Vec<Step> {
         self.steps
     }

@@ -250,12 +250,14 @@ impl Pass<'_> {
                     self.checklist.done(RELEASE);
                     return self.await_workloads(&[]).await;
                 }
+                // the release is there, so its jobs ran: in an earlier pass
+                let built = engine.built(plan.kind, &self.release, hash, values).await?;
+                job_steps(&built.pre_jobs).for_each(|step| self.checklist.done(step));
             }
             record => {
                 if let Next::Stop(outcome) = self.install(&plan, values, record).await? {
                     return Ok(Next::Stop(outcome));
                 }
-                // the watches wake us with the first pod; do not judge what Kubernetes has not seen yet
             }
         }
         self.finish(&plan, values).await
@@ -287,11 +289,6 @@ impl Pass<'_> {
     /// After Helm: workloads, post-jobs, removal of the jobs' private copies.
     async fn finish(&mut self, plan: &Plan<'_>, values: &Value) -> Result<Next, Error> {
         let built = self.engine.built(plan.kind, &self.release, plan.hash, values).await?;
-        if self.checklist_has_no_jobs() {
-            for step in job_steps(&built.pre_jobs) {
-                self.checklist.done(step);
-            }
-        }
         self.checklist.done(RELEASE);
         let post: Vec<_> = job_steps(&built.post_jobs).collect();
         if let Next::Stop(outcome) = self.await_workloads(&post).await? {
@@ -302,10 +299,6 @@ impl Pass<'_> {
         }
         plan.remove_copies().await?;
         Ok(Next::Go)
-    }
-
-    fn checklist_has_no_jobs(&self) -> bool {
-        !self.checklist.names().any(|n| n.starts_with("Job "))
     }
 
     async fn recover(&mut self, record: &Record, hash: &str) -> Result<(), Error> {
