@@ -5,7 +5,8 @@
 //! so that an unchanged object costs no write.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Outcome;
 
@@ -13,6 +14,8 @@ use crate::Outcome;
 pub const READY: &str = "Ready";
 /// Type of the condition that is true while we work or wait.
 pub const RECONCILING: &str = "Reconciling";
+/// Type of the condition that says whether a service answers requests, as declared or not.
+pub const AVAILABLE: &str = "Available";
 /// Type of the condition that is true while only a person can help.
 pub const STALLED: &str = "Stalled";
 
@@ -37,6 +40,37 @@ pub fn render(outcome: &Outcome, generation: Option<i64>, previous: &[Condition]
             last_transition_time: transition_time(previous, kind, status, now),
         })
         .collect()
+}
+
+/// A condition beside those that tell the outcome.
+pub fn one(
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    generation: Option<i64>,
+    previous: &[Condition],
+    now: Timestamp,
+) -> Condition {
+    let status = if holds { "True" } else { "False" };
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: truncate(message, MAX_MESSAGE),
+        observed_generation: generation,
+        last_transition_time: transition_time(previous, kind, status, now),
+    }
+}
+
+/// The conditions that do not tell an outcome. A pass that failed leaves them as they were.
+pub fn others(conditions: &[Condition]) -> impl Iterator<Item = &Condition> {
+    conditions.iter().filter(|c| ![READY, RECONCILING, STALLED].contains(&c.type_.as_str()))
+}
+
+/// Whether the condition of this type is true.
+pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
+    find(conditions, kind).is_some_and(|c| c.status == "True")
 }
 
 /// Whether `Ready` is true and was judged for `generation`.

@@ -76,6 +76,15 @@ impl Outcome {
         }
     }
 
+    /// The same outcome, looked at again no later than `after` if it is a wait.
+    #[must_use]
+    pub fn sooner(self, limit: Duration) -> Self {
+        match self {
+            Self::Waiting { reason, message, after } => Self::Waiting { reason, message, after: after.min(limit) },
+            other => other,
+        }
+    }
+
     /// The reason word.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -17,7 +17,10 @@ use crate::service::Kind;
 /// Where one service stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
+    /// As declared.
     pub(crate) ready: bool,
+    /// Requests are answered, perhaps not by what is declared now.
+    pub(crate) available: bool,
     pub(crate) stalled: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
@@ -99,6 +102,7 @@ where
             Ok(object) => standing_of(object),
             Err(invalid) => Standing {
                 ready: false,
+                available: false,
                 stalled: true,
                 reason: "Undecodable".to_owned(),
                 message: invalid.error.clone(),
@@ -123,8 +127,10 @@ fn standing_of<K: ResourceExt + HasConditions>(object: &K) -> Standing {
         Some(c) => (c.reason.clone(), c.message.clone()),
         None => ("Pending".to_owned(), "not looked at yet".to_owned()),
     };
+    let ready = !deleting && conditions::is_ready(all, object.meta().generation);
     Standing {
-        ready: !deleting && conditions::is_ready(all, object.meta().generation),
+        ready,
+        available: !deleting && (ready || conditions::is_true(all, conditions::AVAILABLE)),
         stalled: conditions::find(all, conditions::STALLED).is_some(),
         reason,
         message,

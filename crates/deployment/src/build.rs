@@ -20,6 +20,8 @@ pub(crate) struct Built {
     pub(crate) pre_jobs: Vec<Job>,
     /// Jobs that need the release's own Services or pods, in order.
     pub(crate) post_jobs: Vec<Job>,
+    /// Jobs that are objects of the release.
+    pub(crate) plain_jobs: Vec<Value>,
     /// ConfigMaps and Secrets, from which jobs that run before the release get private copies.
     pub(crate) configuration: Vec<Value>,
 }
@@ -29,7 +31,7 @@ const WEIGHT: &str = "helm.sh/hook-weight";
 
 /// Sorts what `helm template` printed.
 pub(crate) fn sort(objects: Vec<Value>) -> Result<Built, Error> {
-    let services: BTreeSet<String> = of_kind(&objects, "Service").map(name).collect();
+    let services: BTreeSet<&str> = of_kind(&objects, "Service").map(name_of).collect();
     let mut jobs: Vec<(i64, Job)> = Vec::new();
     for object in of_kind(&objects, "Job").filter(|o| is_install_hook(o)) {
         let weight = annotation(object, WEIGHT).and_then(|w| w.parse().ok()).unwrap_or(0);
@@ -39,30 +41,33 @@ pub(crate) fn sort(objects: Vec<Value>) -> Result<Built, Error> {
     // Helm runs hooks of one weight by name
     jobs.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.metadata.name.cmp(&y.metadata.name)));
     let (post_jobs, pre_jobs) = jobs.into_iter().map(|(_, job)| job).partition(|job| waits_for_any(job, &services));
+    let plain_jobs = of_kind(&objects, "Job").filter(|o| annotation(o, HOOK).is_none()).cloned().collect();
     let configuration =
         objects.into_iter().filter(|o| matches!(o["kind"].as_str(), Some("ConfigMap" | "Secret"))).collect();
-    Ok(Built { pre_jobs, post_jobs, configuration })
+    Ok(Built { pre_jobs, post_jobs, plain_jobs, configuration })
 }
 
 fn of_kind<'a>(objects: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
     objects.iter().filter(move |o| o["kind"] == kind)
 }
 
-fn name(object: &Value) -> String {
-    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+/// Name of a rendered object.
+pub(crate) fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()
 }
 
-fn is_install_hook(job: &Value) -> bool {
+/// Whether Helm would run it after an install, which the engine does instead.
+pub(crate) fn is_install_hook(job: &Value) -> bool {
     annotation(job, HOOK).is_some_and(|hooks| hooks.split(',').any(|h| h.trim() == "post-install"))
 }
 
 /// Whether the job's dependency init container waits for one of these Services, or for pods: then it can only run
 /// once the release is there.
-fn waits_for_any(job: &Job, services: &BTreeSet<String>) -> bool {
+fn waits_for_any(job: &Job, services: &BTreeSet<&str>) -> bool {
     let containers =
         job.spec.iter().filter_map(|s| s.template.spec.as_ref()).flat_map(|s| s.init_containers.iter().flatten());
     containers.flat_map(|c| c.env.iter().flatten()).any(|env| match (env.name.as_str(), env.value.as_deref()) {
@@ -152,12 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn plain_jobs_and_test_hooks_are_helms_business() {
+    fn plain_jobs_are_helms_and_test_hooks_nobodys() {
         let mut test = job("test", "0", "");
         test["metadata"]["annotations"][HOOK] = json!("test");
         let plain = json!({"kind": "Job", "metadata": {"name": "plain"}});
         let built = sort(vec![test, plain]).unwrap();
         assert!(built.pre_jobs.is_empty() && built.post_jobs.is_empty());
+        assert_eq!(built.plain_jobs.iter().map(name_of).collect::<Vec<_>>(), ["plain"]);
     }
 
     #[test]

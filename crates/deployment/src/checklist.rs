@@ -19,8 +19,10 @@ impl<'a> Checklist<'a> {
         self.push(name.into(), StepState::Done, None);
     }
 
-    pub(crate) fn running(&mut self, name: impl Into<String>, message: impl Into<String>) {
+    /// Returns since when.
+    pub(crate) fn running(&mut self, name: impl Into<String>, message: impl Into<String>) -> Timestamp {
         self.push(name.into(), StepState::Running, Some(message.into()));
+        self.steps.last().and_then(|step| step.since.as_ref()?.parse().ok()).unwrap_or(self.now)
     }
 
     pub(crate) fn failed(&mut self, name: impl Into<String>, message: impl Into<String>) {

@@ -185,6 +185,7 @@ impl Cloud {
         Some(ServiceSummary {
             kind: kind.name().to_owned(),
             ready: standing.ready,
+            available: standing.available,
             reason: standing.reason,
             message: standing.message,
         })

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     board::Board,
-    engine::Engine,
+    engine::{Engine, Passed},
     jobs::SERVICE,
     service::{Request, Service},
 };
@@ -48,7 +48,8 @@ where
         .trigger(changes::<K, Secret>(context, namespace, name, SERVICE))
         .trigger(workload_changes::<K, Job>(context, namespace, name))
         .trigger(workload_changes::<K, Deployment>(context, namespace, name))
-        .trigger(workload_changes::<K, StatefulSet>(context, namespace, name));
+        .trigger(workload_changes::<K, StatefulSet>(context, namespace, name))
+        .trigger(engine.inventory.changes(name, &object));
     let reconciler =
         ServiceController { service, engine: Arc::clone(engine), events: Events::new(context.client.clone()) };
     (name, controller.run(Arc::new(reconciler), context.clone()).boxed())
@@ -105,9 +106,13 @@ where
                 apply::add_finalizer(&api, &object, FINALIZER).await?;
             }
             match self.engine.pass(&self.service, &request).await {
-                Ok((outcome, status)) => {
+                Ok(Passed { outcome, status, notes }) => {
                     apply::status(&api, &object, object.status(), &status).await?;
-                    self.events.transition(&object.object_ref(&()), object.conditions(), &outcome).await;
+                    let reference = object.object_ref(&());
+                    for note in notes {
+                        self.events.publish(&reference, note.type_, note.reason, &note.message).await;
+                    }
+                    self.events.transition(&reference, object.conditions(), &outcome).await;
                     Ok(outcome)
                 }
                 Err(error) => {
@@ -150,7 +155,8 @@ impl<S: Service> ServiceController<S> {
 /// The status as it was, with other conditions.
 fn with_outcome(request: &Request, outcome: &Outcome) -> ServiceStatus {
     let (generation, before) = (request.generation, &request.status);
-    let conditions = conditions::render(outcome, generation, &before.conditions, jiff::Timestamp::now());
+    let mut conditions = conditions::render(outcome, generation, &before.conditions, jiff::Timestamp::now());
+    conditions.extend(conditions::others(&before.conditions).cloned());
     ServiceStatus { conditions, observed_generation: generation, ..before.clone() }
 }
 
@@ -164,5 +170,6 @@ fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Reque
         replicas: object.replicas(),
         volume: object.volume().cloned(),
         status: object.status().cloned().unwrap_or_default(),
+        retry: object.meta().annotations.as_ref().and_then(|a| a.get(crate::RETRY)).cloned(),
     }
 }

@@ -30,6 +30,14 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
+    /// Helm's record of a revision can't be read.
+    #[error("Helm's record {name} can't be read: {reason}")]
+    Record {
+        /// Name of the Secret.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A Secret of generated credentials lost a key. It is not generated anew: what runs still uses the old value.
     #[error("Secret {secret} has no usable key {key}; restore it from a backup")]
     Credential {
@@ -44,7 +52,11 @@ impl Error {
     /// Whether only a person can cure it; everything else may pass by itself.
     pub(crate) fn needs_a_person(&self) -> bool {
         match self {
-            Self::Values(_) | Self::Chart { .. } | Self::Rendered { .. } | Self::Credential { .. } => true,
+            Self::Values(_)
+            | Self::Chart { .. }
+            | Self::Rendered { .. }
+            | Self::Credential { .. }
+            | Self::Record { .. } => true,
             Self::Helm(_) | Self::Kubernetes(_) => false,
         }
     }
@@ -57,6 +69,7 @@ impl Error {
             Self::Kubernetes(e) => e.reason(),
             Self::Chart { .. } => "ChartUnreadable",
             Self::Rendered { .. } => "ChartUnusable",
+            Self::Record { .. } => "RecordUnreadable",
             Self::Credential { .. } => "CredentialLost",
         }
     }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         batch::v1::Job,
@@ -16,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     core::NamespaceResourceScope,
 };
 use kupenstack_core::{hash, names};
@@ -24,7 +25,13 @@ use kupenstack_runtime::apply;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Error, service::Kind, workloads};
+use crate::{
+    Error,
+    build::{self, Built},
+    drift::COMPARISON,
+    service::Kind,
+    workloads,
+};
 
 /// Label on what the engine makes for a service; the value is the service.
 pub(crate) const SERVICE: &str = "kupenstack.io/service";
@@ -49,7 +56,11 @@ pub(crate) struct Plan<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Running(String),
-    Failed(String),
+    Failed {
+        message: String,
+        /// When the job was made.
+        since: Option<Timestamp>,
+    },
     Done,
 }
 
@@ -75,19 +86,50 @@ impl Plan<'_> {
     }
 
     async fn judge(&self, job: &Job) -> Result<Progress, Error> {
+        let since = job.creation_timestamp().map(|t| t.0);
         let conditions = job.status.iter().flat_map(|s| s.conditions.iter().flatten());
         for condition in conditions.filter(|c| c.status == "True") {
             match condition.type_.as_str() {
                 "Complete" => return Ok(Progress::Done),
-                "Failed" => return Ok(Progress::Failed(condition.message.clone().unwrap_or_default())),
+                "Failed" => {
+                    let message = condition.message.clone().unwrap_or_default();
+                    return Ok(Progress::Failed { message, since });
+                }
                 _ => {}
             }
         }
         let selector = format!("batch.kubernetes.io/job-name={}", job.name_any());
         Ok(match workloads::trouble(self.client, self.namespace, &selector).await? {
-            Some(trouble) => Progress::Failed(trouble),
+            Some((message, _)) => Progress::Failed { message, since },
             None => Progress::Running("running".to_owned()),
         })
+    }
+
+    /// Removes jobs that are objects of the release and would differ: what a job runs can't be changed, and an upgrade
+    /// or a rollback over it fails half way.
+    pub(crate) async fn clear_plain_jobs(&self, built: &Built) -> Result<Progress, Error> {
+        let jobs: Api<Job> = Api::namespaced(self.client.clone(), self.namespace);
+        for wanted in &built.plain_jobs {
+            let name = build::name_of(wanted);
+            let Some(job) = jobs.get_opt(name).await? else { continue };
+            if job.metadata.deletion_timestamp.is_none() {
+                if would_stay(&jobs, &job, wanted).await? {
+                    continue;
+                }
+                jobs.delete(name, &DeleteParams::foreground()).await?;
+            }
+            return Ok(Progress::Running(format!("Job {name} of an earlier revision is being removed")));
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Where a job stands that is an object of the release.
+    pub(crate) async fn plain_job(&self, name: &str) -> Result<Progress, Error> {
+        let jobs: Api<Job> = Api::namespaced(self.client.clone(), self.namespace);
+        match jobs.get_opt(name).await? {
+            Some(job) => self.judge(&job).await,
+            None => Ok(Progress::Running("not made yet".to_owned())),
+        }
     }
 
     /// Names of this plan's jobs that exist, in the order in which they were made.
@@ -164,6 +206,16 @@ impl Plan<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         copy["metadata"] = json!({"name": self.copy_name(name), "labels": labels, "ownerReferences": [self.owner]});
         copy
+    }
+}
+
+/// Whether applying `wanted` would leave the job as it is.
+async fn would_stay(jobs: &Api<Job>, job: &Job, wanted: &Value) -> Result<bool, Error> {
+    let params = PatchParams { dry_run: true, force: true, ..PatchParams::apply(COMPARISON) };
+    match jobs.patch(&job.name_any(), &params, &Patch::Apply(wanted)).await {
+        Ok(would_be) => Ok(would_be.spec == job.spec),
+        Err(kube::Error::Api(refusal)) if refusal.code == 422 => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

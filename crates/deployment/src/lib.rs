@@ -4,20 +4,27 @@
 //! needs. The top-level controller of `OpenStack` creates the service objects and sums them up. This crate must not
 //! know the resources that users create in OpenStack, nor how Helm is called.
 
+mod applied;
 mod board;
 mod build;
 mod catalogue;
 mod checklist;
 mod cloud;
+mod collector;
 mod controller;
 mod credentials;
+mod drift;
 mod engine;
 mod error;
+mod inventory;
 mod jobs;
+mod pass;
 mod probe;
 mod record;
+mod rollout;
 mod service;
 mod services;
+mod target;
 mod values;
 mod workloads;
 
@@ -28,6 +35,9 @@ use kupenstack_helm::Helm;
 use kupenstack_runtime::Context;
 
 pub use error::Error;
+
+/// Annotation on a service's object: another value tries a change again that was taken back.
+const RETRY: &str = "kupenstack.io/retry";
 
 /// What the controllers of this crate need to know of their surroundings.
 #[derive(Clone)]

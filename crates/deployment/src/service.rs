@@ -126,4 +126,6 @@ pub(crate) struct Request {
     pub(crate) replicas: BTreeMap<&'static str, i32>,
     pub(crate) volume: Option<VolumeClaim>,
     pub(crate) status: ServiceStatus,
+    /// Value of the annotation [`crate::RETRY`].
+    pub(crate) retry: Option<String>,
 }

@@ -1,12 +1,13 @@
 //! Whether a release's pods serve, and what is wrong with pods that don't.
 
+use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     core::v1::{ContainerStatus, Pod},
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, LogParams},
+    api::{DeleteParams, ListParams, LogParams, Preconditions},
 };
 use kupenstack_core::conditions::truncate;
 
@@ -18,41 +19,104 @@ const LOG_LINES: i64 = 4;
 const LOG_LENGTH: usize = 600;
 
 /// Where a release's workloads stand.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rollout {
+#[derive(Debug)]
+pub(crate) enum Look {
     Done,
     /// What is waited for.
-    Under(String),
+    Under {
+        message: String,
+        serving: bool,
+    },
     /// What went wrong.
-    Trouble(String),
+    Trouble {
+        message: String,
+        pod: PodTrouble,
+        serving: bool,
+    },
+}
+
+/// What is known of a pod in trouble.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PodTrouble {
+    /// When the pod was made.
+    pub(crate) created: Option<Timestamp>,
+    /// Whether the cause may lie outside of what the pod was made from: a registry, a full node.
+    pub(crate) of_surroundings: bool,
+}
+
+impl Look {
+    /// Whether every workload that should have pods has one that serves.
+    pub(crate) fn serving(&self) -> bool {
+        match self {
+            Self::Done => true,
+            Self::Under { serving, .. } | Self::Trouble { serving, .. } => *serving,
+        }
+    }
 }
 
 /// Looks at every Deployment and StatefulSet of the release.
-pub(crate) async fn rollout(client: &Client, namespace: &str, release: &str) -> Result<Rollout, Error> {
+pub(crate) async fn look(client: &Client, namespace: &str, release: &str) -> Result<Look, Error> {
     let of_release = ListParams::default().labels(&format!("release_group={release}"));
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let stateful_sets: Api<StatefulSet> = Api::namespaced(client.clone(), namespace);
+    let deployments = deployments.list(&of_release).await?.items;
+    let stateful_sets = stateful_sets.list(&of_release).await?.items;
     let waiting: Vec<String> = deployments
-        .list(&of_release)
-        .await?
         .iter()
         .filter_map(|d| deployment_lag(d).map(|lag| format!("Deployment {}: {lag}", d.name_any())))
         .chain(
             stateful_sets
-                .list(&of_release)
-                .await?
                 .iter()
                 .filter_map(|s| stateful_set_lag(s).map(|lag| format!("StatefulSet {}: {lag}", s.name_any()))),
         )
         .collect();
     if waiting.is_empty() {
-        return Ok(Rollout::Done);
+        return Ok(Look::Done);
     }
+    let serving = !(deployments.is_empty() && stateful_sets.is_empty())
+        && deployments.iter().all(deployment_serves)
+        && stateful_sets.iter().all(stateful_set_serves);
     let selector = format!("release_group={release},!batch.kubernetes.io/job-name");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    replace_stuck(&pods, &stateful_sets).await?;
     Ok(match trouble(client, namespace, &selector).await? {
-        Some(trouble) => Rollout::Trouble(trouble),
-        None => Rollout::Under(waiting.join("; ")),
+        Some((message, pod)) => Look::Trouble { message, pod, serving },
+        None => Look::Under { message: waiting.join("; "), serving },
     })
+}
+
+fn deployment_serves(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+    wanted == 0 || deployment.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0) > 0
+}
+
+fn stateful_set_serves(set: &StatefulSet) -> bool {
+    let wanted = set.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+    wanted == 0 || set.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0) > 0
+}
+
+/// Deletes pods of an earlier revision of a `StatefulSet` that fail: Kubernetes waits for such a pod to become ready
+/// before it makes the one that would be.
+async fn replace_stuck(pods: &Api<Pod>, sets: &[StatefulSet]) -> Result<(), Error> {
+    for set in sets {
+        let Some(update) = set.status.as_ref().and_then(|s| s.update_revision.as_ref()) else { continue };
+        let labels = set.spec.as_ref().and_then(|s| s.selector.match_labels.clone()).unwrap_or_default();
+        let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
+        for pod in pods.list(&ListParams::default().labels(&selector)).await? {
+            let earlier = pod.labels().get("controller-revision-hash").is_some_and(|of| of != update);
+            if !earlier || pod.metadata.deletion_timestamp.is_some() || failing_container(&pod).is_none() {
+                continue;
+            }
+            tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
+            let this_one = Preconditions { uid: pod.uid(), ..Preconditions::default() };
+            let params = DeleteParams { preconditions: Some(this_one), ..DeleteParams::default() };
+            match pods.delete(&pod.name_any(), &params).await {
+                Err(kube::Error::Api(e)) if e.code == 404 || e.code == 409 => {}
+                result => drop(result?),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn deployment_lag(deployment: &Deployment) -> Option<String> {
@@ -84,18 +148,25 @@ fn stateful_set_lag(set: &StatefulSet) -> Option<String> {
 
 /// The first thing that is wrong with the selected pods: pod, container, what Kubernetes says, the last lines of its
 /// log. `None` while they are merely starting.
-pub(crate) async fn trouble(client: &Client, namespace: &str, selector: &str) -> Result<Option<String>, Error> {
+pub(crate) async fn trouble(
+    client: &Client,
+    namespace: &str,
+    selector: &str,
+) -> Result<Option<(String, PodTrouble)>, Error> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     for pod in pods.list(&ListParams::default().labels(selector)).await? {
         if pod.metadata.deletion_timestamp.is_some() {
             continue;
         }
+        let created = pod.creation_timestamp().map(|t| t.0);
         if let Some(why) = unschedulable(&pod) {
-            return Ok(Some(format!("pod {} can't be scheduled: {why}", pod.name_any())));
+            let message = format!("pod {} can't be scheduled: {why}", pod.name_any());
+            return Ok(Some((message, PodTrouble { created, of_surroundings: true })));
         }
         if let Some((container, why, crashed)) = failing_container(&pod) {
             let log = if crashed { last_log(&pods, &pod.name_any(), &container).await } else { String::new() };
-            return Ok(Some(format!("pod {}, container {container}: {why}{log}", pod.name_any())));
+            let message = format!("pod {}, container {container}: {why}{log}", pod.name_any());
+            return Ok(Some((message, PodTrouble { created, of_surroundings: !crashed })));
         }
     }
     Ok(None)

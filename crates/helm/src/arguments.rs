@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::absolute;
 
-use crate::{Capabilities, ChartRef, HASH_LABEL, ReleaseRef, UpgradeOptions, Version};
+use crate::{Capabilities, ChartRef, ContentHash, HASH_LABEL, ReleaseRef, UpgradeOptions, Version};
 
 pub(crate) fn version() -> Vec<OsString> {
     words(["version", "--template", "{{.Version}}"])
@@ -30,9 +30,15 @@ pub(crate) fn upgrade_install(
     arguments.extend(namespace(release));
     arguments.push(format!("--history-max={}", options.history_max).into());
     arguments.push(format!("--labels={HASH_LABEL}={}", options.hash).into());
+    arguments.push(format!("--description={}", description(&options.hash)).into());
     arguments.extend(overrule_other_writers(version));
     arguments.extend(named_chart(release, chart));
     arguments
+}
+
+/// What `helm history` shows of a revision that we made. Labels are no proof of it: an upgrade by hand inherits them.
+pub fn description(hash: &ContentHash) -> String {
+    format!("applied by KupenStack, content {hash}")
 }
 
 pub(crate) fn history(release: &ReleaseRef) -> Vec<OsString> {
@@ -125,7 +131,7 @@ mod tests {
         assert_eq!(
             upgrade("v3.20.2"),
             "upgrade --install --no-hooks --values - --output json --namespace=openstack --history-max=5 \
-             --labels=kupenstack.io/hash=abc -- keystone /charts/keystone"
+             --labels=kupenstack.io/hash=abc --description=applied by KupenStack, content abc -- keystone /charts/keystone"
         );
     }
 

@@ -21,6 +21,7 @@ mod release;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use arguments::description;
 pub use cli::{Cli, Settings, Version};
 pub use error::Error;
 pub use fake::{Call, Fake, Operation};

@@ -14,7 +14,9 @@ pub use memcached::{Memcached, MemcachedReplicas, MemcachedSpec, MemcachedTempla
 pub use openstack::{
     ImageSource, OpenStack, OpenStackSpec, OpenStackStatus, Projects, ServiceSummary, Services, Storage,
 };
-pub use service::{CommonSpec, Conf, ServiceResource, ServiceStatus, Settings, Step, StepState, VolumeClaim};
+pub use service::{
+    CommonSpec, Conf, FailedChange, ServiceResource, ServiceStatus, Settings, Step, StepState, VolumeClaim,
+};
 
 /// API group of the kinds in this module.
 pub const GROUP: &str = "cluster.kupenstack.io";

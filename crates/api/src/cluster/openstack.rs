@@ -153,6 +153,9 @@ pub struct ServiceSummary {
     pub kind: String,
     /// Whether it is ready for the spec it has now.
     pub ready: bool,
+    /// Whether it answers requests, perhaps not as its spec wants it now.
+    #[serde(default)]
+    pub available: bool,
     /// Reason of its `Ready` condition.
     pub reason: String,
     /// Message of its `Ready` condition.

@@ -113,11 +113,27 @@ pub struct Step {
     pub message: Option<String>,
 }
 
+/// A change that failed and was taken back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedChange {
+    /// Hash of what failed; another spec has another hash.
+    pub hash: String,
+    /// What went wrong.
+    pub message: String,
+    /// When it was given up (RFC 3339).
+    pub since: String,
+    /// Value of the annotation `kupenstack.io/retry` at that time; another value tries the change again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+}
+
 /// What the operator observed of a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceStatus {
-    /// `Ready`; `Reconciling` or `Stalled` while true.
+    /// `Ready`: as declared. `Available`: requests are answered, perhaps by what ran before a change. `Reconciling` or
+    /// `Stalled` while true.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Conditions,
@@ -133,9 +149,12 @@ pub struct ServiceStatus {
     /// Helm revision that is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// Hash over everything that was rolled out; unchanged means nothing to do.
+    /// Hash over everything that was rolled out and proven; unchanged means nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
+    /// The last change, if it failed and was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_change: Option<FailedChange>,
     /// URL of the service inside the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,

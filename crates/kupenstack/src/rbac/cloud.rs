@@ -12,7 +12,6 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "glance", rights: &[EVENTS, ROLLOUT, IMAGE] },
 ];
 
-const READ: &[&str] = &["get", "list", "watch"];
 const PATCH: &[&str] = &["patch"];
 const UPDATE: &[&str] = &["update"];
 
@@ -117,8 +116,7 @@ const EVENTS: &[Right] = &[
     },
 ];
 
-const STORE: &[&str] = &["get", "list", "create", "update", "patch", "delete"];
-const STORE_AND_WATCH: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+const STORE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// A rollout: Helm releases, jobs of our own, and looking at what runs.
 const ROLLOUT: &[Right] = &[
@@ -136,7 +134,7 @@ const ROLLOUT: &[Right] = &[
         resources: &["services", "serviceaccounts", "persistentvolumeclaims"],
         names: &[],
         verbs: STORE,
-        why: "objects of charts",
+        why: "objects of charts, put back when somebody changes them",
     },
     Right {
         scope: Scope::CloudNamespace,
@@ -151,15 +149,23 @@ const ROLLOUT: &[Right] = &[
         group: "apps",
         resources: &["deployments", "statefulsets"],
         names: &[],
-        verbs: STORE_AND_WATCH,
+        verbs: STORE,
         why: "workloads of charts, and whether they are up",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
+        group: "apps",
+        resources: &["replicasets", "controllerrevisions"],
+        names: &[],
+        verbs: &["get", "list"],
+        why: "which configuration former revisions mount; the rest is removed",
     },
     Right {
         scope: Scope::CloudNamespace,
         group: "batch",
         resources: &["jobs"],
         names: &[],
-        verbs: STORE_AND_WATCH,
+        verbs: STORE,
         why: "jobs of charts, run in our order",
     },
     Right {
@@ -167,8 +173,8 @@ const ROLLOUT: &[Right] = &[
         group: "",
         resources: &["pods"],
         names: &[],
-        verbs: READ,
-        why: "why a job or workload does not come up",
+        verbs: &["get", "list", "watch", "delete"],
+        why: "why a job or workload does not come up; a failing pod that keeps its successor from being made goes",
     },
     Right {
         scope: Scope::CloudNamespace,
@@ -183,7 +189,7 @@ const ROLLOUT: &[Right] = &[
         group: "rbac.authorization.k8s.io",
         resources: &["roles"],
         names: &[],
-        verbs: &["get", "list", "create", "update", "patch", "delete", "escalate", "bind"],
+        verbs: &["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"],
         why: "roles of charts; without `escalate` and `bind` Kubernetes lets nobody grant what they do not hold",
     },
     Right {

@@ -73,7 +73,8 @@ pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
     };
     let listed = openstack.status.iter().flat_map(|status| &status.services);
     let needed: Vec<_> = listed.filter(|service| services.contains(&service.kind.as_str())).collect();
-    if let Some(service) = needed.iter().find(|service| !service.ready) {
+    // one that rolls out a change, or takes one back, is asked all the while
+    if let Some(service) = needed.iter().find(|service| !service.ready && !service.available) {
         return Standing::Unready(said(&service.kind, &service.reason, &service.message));
     }
     if needed.len() == services.len() { Standing::Ready(site) } else { as_a_whole(openstack, site) }
@@ -109,6 +110,7 @@ mod tests {
             .map(|&(kind, ready)| ServiceSummary {
                 kind: kind.to_owned(),
                 ready,
+                available: ready,
                 reason: "RollingOut".to_owned(),
                 message: format!("{kind} 1/2"),
             })
@@ -142,6 +144,13 @@ mod tests {
         assert!(matches!(of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
         let nova = of(Some(&openstack), &["Keystone", "Nova"]);
         assert_eq!(nova, Standing::Unready("Nova is not ready: Nova 1/2".to_owned()));
+    }
+
+    #[test]
+    fn a_service_in_the_middle_of_a_change_is_asked_as_long_as_it_serves() {
+        let mut openstack = cloud(&Outcome::waiting("X", "glance"), &[("Keystone", true), ("Glance", false)]);
+        openstack.status.as_mut().unwrap().services[1].available = true;
+        assert!(matches!(of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
     }
 
     #[test]

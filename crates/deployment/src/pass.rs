@@ -1,0 +1,244 @@
+//! One pass over one service.
+//!
+//! dependencies → credentials → values and their hash → (jobs → helm → workloads → jobs) → proof. A pass does what
+//! can be done now and returns; the next one finds where things stand from the cluster: Helm's records, Jobs labelled
+//! with the plan's hash, workloads. Nothing is remembered that a crash could lose. When the hash is the installed
+//! one and every object is as it was applied, no helm process is started.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::events::EventType;
+use kupenstack_api::cluster::{ServiceStatus, Step};
+use kupenstack_core::{Outcome, conditions, reason};
+use kupenstack_helm::ReleaseRef;
+
+use crate::{
+    Error, build,
+    catalogue::Release,
+    checklist::Checklist,
+    credentials,
+    engine::{Engine, Note, Passed},
+    record::History,
+    service::{Request, Secrets, Service},
+    target::{Content, Target, Trouble, taken_back},
+    values, workloads,
+};
+
+/// Whether a pass goes on.
+pub(crate) enum Next {
+    Go,
+    Stop(Outcome),
+}
+
+/// The state of a pass.
+pub(crate) struct Pass<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) service: &'a dyn Service,
+    pub(crate) request: &'a Request,
+    pub(crate) release: ReleaseRef,
+    pub(crate) now: Timestamp,
+    pub(crate) status: ServiceStatus,
+    /// What went wrong, if anything did: it may be a reason to take a change back.
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) checklist: Checklist<'a>,
+    secrets: Secrets,
+    notes: Vec<Note>,
+    /// Whether the pods serve, when that was looked at.
+    pub(crate) serving: Option<bool>,
+}
+
+/// Names of steps, in their order.
+pub(crate) const DEPENDENCIES: &str = "Dependencies";
+pub(crate) const CREDENTIALS: &str = "Credentials";
+pub(crate) const RELEASE: &str = "Helm release";
+pub(crate) const WORKLOADS: &str = "Pods";
+pub(crate) const PROOF: &str = "Answers";
+
+impl<'a> Pass<'a> {
+    pub(crate) fn new(engine: &'a Engine, service: &'a dyn Service, request: &'a Request, now: Timestamp) -> Self {
+        Self {
+            engine,
+            service,
+            request,
+            release: ReleaseRef::new(&request.namespace, service.kind().object()),
+            now,
+            status: ServiceStatus { steps: Vec::new(), ..request.status.clone() },
+            trouble: None,
+            checklist: Checklist::new(&request.status.steps, now),
+            secrets: Secrets::default(),
+            notes: Vec::new(),
+            serving: None,
+        }
+    }
+
+    /// The pass and its account.
+    pub(crate) async fn whole(mut self) -> Result<Passed, Error> {
+        let outcome = self.run().await?;
+        let available = self.available(&outcome).await?;
+        let Self { mut status, secrets, request, now, .. } = self;
+        let outcome = secrets.masked(outcome);
+        status.steps = self.checklist.finish().into_iter().map(|s| secrets.masked_step(s)).collect();
+        if let Some(failed) = &mut status.failed_change {
+            failed.message = secrets.mask(&failed.message);
+        }
+        status.observed_generation = request.generation;
+        status.conditions = conditions::render(&outcome, request.generation, &request.status.conditions, now);
+        status.conditions.extend(available);
+        let masked = |note: Note| Note { message: secrets.mask(&note.message), ..note };
+        Ok(Passed { outcome, status, notes: self.notes.into_iter().map(masked).collect() })
+    }
+
+    async fn run(&mut self) -> Result<Outcome, Error> {
+        let kind = self.service.kind();
+        if self.request.common.paused {
+            return Ok(self.paused());
+        }
+        let release = match Release::find(&self.request.common.release) {
+            Ok(release) => release,
+            Err(message) => return Ok(Outcome::blocked("UnknownRelease", message)),
+        };
+        if let Next::Stop(outcome) = self.await_dependencies() {
+            return Ok(outcome);
+        }
+        self.secrets = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
+        self.checklist.done(CREDENTIALS);
+        let values = values::compute(self.service, self.request, release, &self.secrets);
+        let hash = build::content_hash(&self.engine.digest(kind)?, &values);
+        let history = History::read(&self.engine.client, &self.release).await?;
+        let target = self.target(hash, values, &history);
+        let next = match self.reach(&target, &history).await? {
+            Next::Go => self.prove().await?,
+            stop @ Next::Stop(_) => stop,
+        };
+        match next {
+            Next::Stop(outcome) => Ok(self.take_back_or(&target, &history, outcome)),
+            Next::Go => Ok(self.arrived(target, release)),
+        }
+    }
+
+    /// Nothing is done and nothing looked at: it stands as it stood.
+    fn paused(&mut self) -> Outcome {
+        self.checklist.repeat();
+        let ready = conditions::find(&self.request.status.conditions, conditions::READY);
+        if ready.is_some_and(|c| c.status == "True") {
+            return Outcome::Done { reason: reason::PAUSED, message: "spec.paused is true".to_owned() };
+        }
+        Outcome::blocked(reason::PAUSED, "spec.paused is true; it was not ready when it was paused")
+    }
+
+    fn await_dependencies(&mut self) -> Next {
+        let missing = self.missing_dependencies();
+        // a release that is installed already goes on without: a dependency's blip must stop no repair
+        if missing.is_empty() || self.status.revision.is_some() {
+            self.checklist.done(DEPENDENCIES);
+            return Next::Go;
+        }
+        let message = format!("waits for {}", missing.join(", "));
+        self.checklist.running(DEPENDENCIES, &message);
+        self.checklist.pending([CREDENTIALS, RELEASE, WORKLOADS, PROOF].map(str::to_owned));
+        Next::Stop(Outcome::waiting(reason::DEPENDENCY, message).within(Duration::from_mins(5)))
+    }
+
+    /// What this service needs and what does not answer, with the reason.
+    pub(crate) fn missing_dependencies(&self) -> Vec<String> {
+        let dependencies = self.service.dependencies().iter();
+        dependencies
+            .filter_map(|kind| match self.engine.board.standing(*kind) {
+                Some(standing) if standing.available => None,
+                Some(standing) => Some(format!("{} ({})", kind.name(), standing.reason)),
+                None => Some(format!("{} (there is no such object)", kind.name())),
+            })
+            .collect()
+    }
+
+    async fn prove(&mut self) -> Result<Next, Error> {
+        if let Some(access) = self.service.admin_access(self.request, &self.secrets) {
+            credentials::hand_out(&self.engine.client, &self.request.namespace, self.service.kind(), &access).await?;
+        }
+        if self.is_stopped() {
+            self.checklist.done("Stopped: no replicas");
+            return Ok(Next::Go);
+        }
+        match self.service.prove(self.request, &self.secrets).await {
+            Ok(()) => {
+                self.checklist.done(PROOF);
+                Ok(Next::Go)
+            }
+            Err(why) => {
+                let message = why.to_string();
+                let since = self.checklist.running(PROOF, &message);
+                self.trouble = Some(Trouble::of_answer(&message, since));
+                // nothing tells us when an address starts to answer, so this one is asked again soon
+                Ok(Next::Stop(Outcome::waiting("NotAnswering", message).within(Duration::from_secs(2))))
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.request.replicas.get(self.service.component()) == Some(&0)
+    }
+
+    /// The target runs and answers.
+    fn arrived(&mut self, target: Target, release: &Release) -> Outcome {
+        self.status.endpoint = Some(self.service.endpoint(&self.request.namespace));
+        if let (Content::Former(_), Some(failed)) = (&target.content, &self.status.failed_change) {
+            return taken_back(failed);
+        }
+        self.status.failed_change = None;
+        self.status.release = Some(release.name.to_owned());
+        self.status.hash = Some(target.hash);
+        Outcome::ready(format!("release {} runs and answers", release.name))
+    }
+
+    /// Whether requests are answered, perhaps not by what is declared now.
+    async fn available(&mut self, outcome: &Outcome) -> Result<Option<conditions::Condition>, Error> {
+        let (generation, before) = (self.request.generation, &self.request.status.conditions);
+        let was = conditions::find(before, conditions::AVAILABLE).cloned();
+        if self.request.common.paused {
+            return Ok(was);
+        }
+        // a service that never answered is not made available by pods that run
+        if self.status.hash.is_none() && was.is_none() {
+            return Ok(None);
+        }
+        let (up, reason, message) = if self.is_stopped() {
+            (false, "Stopped", "it has no replicas".to_owned())
+        } else if outcome.is_done() {
+            (true, "Answers", "requests are answered".to_owned())
+        } else if self.is_serving().await? {
+            (true, "Serves", "the pods that run serve".to_owned())
+        } else {
+            (false, outcome.reason(), outcome.message().to_owned())
+        };
+        let message = self.secrets.mask(&message);
+        Ok(Some(conditions::one(conditions::AVAILABLE, up, reason, &message, generation, before, self.now)))
+    }
+
+    async fn is_serving(&mut self) -> Result<bool, Error> {
+        if let Some(serving) = self.serving {
+            return Ok(serving);
+        }
+        Ok(workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?.serving())
+    }
+
+    pub(crate) fn note(&mut self, type_: EventType, reason: &'static str, message: String) {
+        self.notes.push(Note { type_, reason, message });
+    }
+}
+
+impl Secrets {
+    fn masked(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done { reason, message } => Outcome::Done { reason, message: self.mask(&message) },
+            Outcome::Waiting { reason, message, after } => {
+                Outcome::Waiting { reason, message: self.mask(&message), after }
+            }
+            Outcome::Blocked { reason, message } => Outcome::Blocked { reason, message: self.mask(&message) },
+        }
+    }
+
+    fn masked_step(&self, step: Step) -> Step {
+        Step { message: step.message.map(|m| self.mask(&m)), ..step }
+    }
+}

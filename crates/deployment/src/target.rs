@@ -1,0 +1,172 @@
+//! What a release is brought to: what is declared, or what ran before when the declared change failed.
+//!
+//! A change is taken back when something is wrong with it for longer than its kind of trouble deserves, all that the
+//! service depends on answers, and there is a way back: a content that was once proven and is still recorded, of the
+//! same OpenStack release. A newer release has migrated the database; that is the point of no return.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::events::EventType;
+use kupenstack_api::cluster::FailedChange;
+use kupenstack_core::Outcome;
+use serde_json::Value;
+
+use crate::{
+    pass::Pass,
+    record::{History, Revision},
+    workloads::PodTrouble,
+};
+
+/// Reason of a change that was taken back.
+const ROLLED_BACK: &str = "RolledBack";
+/// Reason while it is.
+const ROLLING_BACK: &str = "RollingBack";
+
+/// How long pods of a change may fail.
+const PODS: Duration = Duration::from_mins(1);
+/// The same where the cause may well lie outside of the change and pass: a registry, a full node.
+const SURROUNDINGS: Duration = Duration::from_mins(5);
+/// How long a job may fail. Until it succeeds nothing has changed that serves.
+const JOBS: Duration = Duration::from_mins(5);
+/// How long a service may not answer though its pods are ready.
+const ANSWER: Duration = Duration::from_mins(2);
+
+/// What the release is brought to.
+pub(crate) struct Target {
+    /// Hash of the content.
+    pub(crate) hash: String,
+    pub(crate) content: Content,
+}
+
+pub(crate) enum Content {
+    /// What the spec declares, as the chart's values.
+    Wanted(Value),
+    /// A recorded revision.
+    Former(u32),
+}
+
+/// Something that may be a reason to take a change back.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    message: String,
+    since: Timestamp,
+    patience: Duration,
+}
+
+impl Trouble {
+    /// Trouble that has lasted long enough.
+    pub(crate) fn now(message: &str) -> Self {
+        Self { message: message.to_owned(), since: Timestamp::MIN, patience: Duration::ZERO }
+    }
+
+    /// A failing job, with the time of its creation.
+    pub(crate) fn of_job(message: &str, since: Option<Timestamp>) -> Self {
+        Self { message: message.to_owned(), since: since.unwrap_or(Timestamp::MAX), patience: JOBS }
+    }
+
+    /// A service that does not answer.
+    pub(crate) fn of_answer(message: &str, since: Timestamp) -> Self {
+        Self { message: message.to_owned(), since, patience: ANSWER }
+    }
+
+    /// A pod in trouble. Pods from before the change say nothing against it.
+    pub(crate) fn of_pod(message: &str, pod: PodTrouble, change_began: Option<Timestamp>) -> Option<Self> {
+        let since = pod.created.filter(|created| change_began.is_some_and(|began| *created >= began))?;
+        let patience = if pod.of_surroundings { SURROUNDINGS } else { PODS };
+        Some(Self { message: message.to_owned(), since, patience })
+    }
+
+    /// How long it is still borne with; zero when it is not any more.
+    fn left(&self, now: Timestamp) -> Duration {
+        self.patience.saturating_sub(Duration::try_from(now.duration_since(self.since)).unwrap_or_default())
+    }
+}
+
+impl Pass<'_> {
+    /// What to bring the release to: what is declared, unless just that failed.
+    pub(crate) fn target(&mut self, hash: String, values: Value, history: &History) -> Target {
+        let failed = self.status.failed_change.as_ref();
+        if failed.is_some_and(|failed| failed.hash == hash && failed.retry == self.request.retry)
+            && let Some(former) = self.way_back(&hash, history)
+        {
+            return Target { hash: former.hash.clone(), content: Content::Former(former.number) };
+        }
+        self.status.failed_change = None;
+        Target { hash, content: Content::Wanted(values) }
+    }
+
+    /// The revision that a change to `hash` can be taken back to.
+    pub(crate) fn way_back<'h>(&self, hash: &str, history: &'h History) -> Option<&'h Revision> {
+        let proven = self.status.hash.as_deref().filter(|proven| *proven != hash)?;
+        let same_release = self.status.release.as_ref() == Some(&self.request.common.release);
+        history.deployed_with(proven).filter(|_| same_release)
+    }
+
+    /// Takes the change back if it is time to, else goes on waiting for what `outcome` says.
+    pub(crate) fn take_back_or(&mut self, target: &Target, history: &History, outcome: Outcome) -> Outcome {
+        if let Content::Former(_) = target.content {
+            let failed = self.status.failed_change.as_ref().map(|f| f.message.as_str()).unwrap_or_default();
+            return Outcome::waiting(ROLLING_BACK, format!("{}; the change failed: {failed}", outcome.message()));
+        }
+        let Some(trouble) = self.trouble.take() else { return outcome };
+        let back = self.way_back(&target.hash, history).map(|former| former.number);
+        let (Some(former), true) = (back, self.missing_dependencies().is_empty()) else { return outcome };
+        let left = trouble.left(self.now);
+        if !left.is_zero() {
+            return outcome.sooner(left);
+        }
+        let message = format!("{}; it is taken back to revision {former}", trouble.message);
+        self.note(EventType::Warning, ROLLING_BACK, message.clone());
+        self.status.failed_change = Some(FailedChange {
+            hash: target.hash.clone(),
+            message: trouble.message,
+            since: Timestamp::from_second(self.now.as_second()).unwrap_or(self.now).to_string(),
+            retry: self.request.retry.clone(),
+        });
+        Outcome::waiting(ROLLING_BACK, message).within(Duration::ZERO)
+    }
+}
+
+/// How a change stands that was taken back.
+pub(crate) fn taken_back(failed: &FailedChange) -> Outcome {
+    let message = format!(
+        "the change failed and was taken back, what ran before runs on: {}. Edit the spec; or, if the cause lay elsewhere, \
+         try it again by another value of the annotation {}",
+        failed.message,
+        crate::RETRY
+    );
+    Outcome::blocked(ROLLED_BACK, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn pod(created: i64, of_surroundings: bool) -> PodTrouble {
+        PodTrouble { created: Some(at(created)), of_surroundings }
+    }
+
+    #[test]
+    fn trouble_is_borne_with_for_a_while() {
+        let trouble = Trouble::of_pod("x", pod(100, false), Some(at(90))).unwrap();
+        assert_eq!(trouble.left(at(100)), PODS);
+        assert_eq!(trouble.left(at(130)), Duration::from_secs(30));
+        assert!(trouble.left(at(160)).is_zero());
+        // clocks may differ: what lies ahead has not lasted
+        assert_eq!(trouble.left(at(50)), PODS);
+        let pull = Trouble::of_pod("x", pod(100, true), Some(at(90))).unwrap();
+        assert!(!pull.left(at(160)).is_zero());
+        assert!(Trouble::now("x").left(at(0)).is_zero());
+    }
+
+    #[test]
+    fn pods_from_before_the_change_say_nothing_against_it() {
+        assert!(Trouble::of_pod("x", pod(80, false), Some(at(90))).is_none());
+        assert!(Trouble::of_pod("x", PodTrouble::default(), Some(at(90))).is_none());
+    }
+}
