@@ -23,6 +23,7 @@ use crate::{
     drift::Verified,
     inventory::Inventory,
     pass::Pass,
+    probe::Prober,
     record::Revision,
     service::{Kind, Request, Service},
 };
@@ -32,6 +33,7 @@ pub(crate) struct Engine {
     pub(crate) client: Client,
     pub(crate) helm: Arc<dyn Helm>,
     pub(crate) board: Arc<Board>,
+    pub(crate) prober: Arc<dyn Prober>,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) verified: Verified,
     charts: PathBuf,
@@ -71,6 +73,7 @@ impl Engine {
             verified: Verified::default(),
             charts: settings.charts.clone(),
             board,
+            prober: Arc::clone(&settings.prober),
             kubernetes: OnceCell::new(),
             digests: Mutex::default(),
             rendered: Mutex::default(),

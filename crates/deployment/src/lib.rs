@@ -35,6 +35,7 @@ use kupenstack_helm::Helm;
 use kupenstack_runtime::Context;
 
 pub use error::Error;
+pub use probe::{NotProven, Prober, Requests};
 
 /// Annotation on a service's object: another value tries a change again that was taken back.
 const RETRY: &str = "kupenstack.io/retry";
@@ -48,6 +49,8 @@ pub struct Settings {
     pub charts: PathBuf,
     /// Namespace that the cloud runs in; the operator's rights end there.
     pub cloud_namespace: String,
+    /// How services are proven to work.
+    pub prober: Arc<dyn Prober>,
 }
 
 /// The controllers by name, ready to be run.

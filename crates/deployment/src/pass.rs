@@ -160,7 +160,8 @@ impl<'a> Pass<'a> {
             self.checklist.done("Stopped: no replicas");
             return Ok(Next::Go);
         }
-        match self.service.prove(self.request, &self.secrets).await {
+        let request = self.service.prove(self.request, &self.secrets);
+        match self.engine.prober.prove(self.service.kind().object(), request).await {
             Ok(()) => {
                 self.checklist.done(PROOF);
                 Ok(Next::Go)

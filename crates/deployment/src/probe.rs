@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kupenstack_openstack::{Client, CloudConfig, Options};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,19 +15,61 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a service is not proven to work.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotProven {
+pub enum NotProven {
+    /// Nobody listens there.
     #[error("no connection to {address}: {source}")]
-    Connection { address: String, source: std::io::Error },
+    Connection {
+        /// Host and port.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Somebody listens and says nothing.
     #[error("no answer from {address} within {} s", LIMIT.as_secs())]
-    Timeout { address: String },
+    Timeout {
+        /// Host and port.
+        address: String,
+    },
+    /// The answer is not that of such a service.
     #[error("{address} gives an unexpected answer")]
-    Answer { address: String },
+    Answer {
+        /// Host and port.
+        address: String,
+    },
+    /// A request to an OpenStack API failed.
     #[error("{0}")]
     OpenStack(#[from] kupenstack_openstack::Error),
+    /// The access to the cloud can't be used.
     #[error("{0}")]
     Config(#[from] kupenstack_openstack::ConfigError),
+    /// There is no access to the cloud yet.
     #[error("the administrator's password is not known yet")]
     NoAccess,
+}
+
+/// Decides whether a service works, once its pods run.
+pub trait Prober: Send + Sync {
+    /// `request` is the service's own way to prove it: a real request to its address inside the cluster, sent when it
+    /// is awaited.
+    fn prove<'a>(
+        &'a self,
+        service: &'a str,
+        request: BoxFuture<'a, Result<(), NotProven>>,
+    ) -> BoxFuture<'a, Result<(), NotProven>>;
+}
+
+/// Asks the services themselves; for operators that reach the addresses inside the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requests;
+
+impl Prober for Requests {
+    fn prove<'a>(
+        &'a self,
+        _service: &'a str,
+        request: BoxFuture<'a, Result<(), NotProven>>,
+    ) -> BoxFuture<'a, Result<(), NotProven>> {
+        request
+    }
 }
 
 /// Connects, says `greeting`, and expects an answer that `fits`.

@@ -78,6 +78,7 @@ async fn build(args: &ControllerArgs, selection: &Selection, context: &Context) 
             helm: Arc::new(helm),
             charts: args.charts.clone(),
             cloud_namespace: args.cloud_namespace.clone(),
+            prober: Arc::new(kupenstack_deployment::Requests),
         };
         all.extend(kupenstack_deployment::controllers(context, &settings));
     }

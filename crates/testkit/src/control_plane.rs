@@ -30,6 +30,9 @@ pub struct Options {
     /// (whose pods stay pending, since there is no node), and the roles `view`, `edit` and `admin`, which are
     /// aggregated and have no rules without it.
     pub controller_manager: bool,
+    /// Controllers of the controller manager that are left out, by their names in its `--controllers`: those that a
+    /// test plays itself.
+    pub without: &'static [&'static str],
 }
 
 /// A real etcd and kube-apiserver on the loopback interface. Everything ends with this value, or with the process.
@@ -175,7 +178,7 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     let manager = if options.controller_manager {
         let manager = authority.user("system:kube-controller-manager", None).map_err(io::Error::other)?;
         write_kubeconfig(&folder, "controllers", &server, &authority, &manager)?;
-        Some(controller_manager_arguments(address, controllers))
+        Some(controller_manager_arguments(address, controllers, options.without))
     } else {
         None
     };
@@ -235,8 +238,10 @@ fn apiserver_arguments(address: Ipv4Addr, port: u16, etcd: u16) -> Vec<String> {
     ]
 }
 
-fn controller_manager_arguments(address: Ipv4Addr, port: u16) -> Vec<String> {
+fn controller_manager_arguments(address: Ipv4Addr, port: u16, without: &[&str]) -> Vec<String> {
+    let controllers = std::iter::once("*".to_owned()).chain(without.iter().map(|name| format!("-{name}")));
     vec![
+        format!("--controllers={}", controllers.collect::<Vec<_>>().join(",")),
         "--kubeconfig=controllers.kubeconfig".into(),
         format!("--bind-address={address}"),
         format!("--secure-port={port}"),

@@ -92,7 +92,7 @@ async fn gives_every_test_a_namespace_of_its_own() {
 
 #[tokio::test]
 async fn runs_controllers_when_asked_and_leaves_nothing_behind() {
-    let plane = ControlPlane::start_with(Options { controller_manager: true }).await;
+    let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
     let folder = plane.kubeconfig_path().parent().unwrap().to_owned();
     let namespace = plane.create_namespace("short-lived").await;
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(plane.client().await);

@@ -83,7 +83,12 @@ impl Stage {
         let stop = CancellationToken::new();
         let context = Context { client: self.client.clone(), metrics: Arc::default(), stop: stop.clone() };
         let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
-        let settings = Settings { helm: Arc::clone(&self.helm), charts, cloud_namespace: self.namespace.clone() };
+        let settings = Settings {
+            helm: Arc::clone(&self.helm),
+            charts,
+            cloud_namespace: self.namespace.clone(),
+            prober: Arc::new(kupenstack_deployment::Requests),
+        };
         let mut tasks = tokio::task::JoinSet::new();
         for (name, controller) in controllers(&context, &settings) {
             if names.contains(&name) {

@@ -36,7 +36,8 @@ pub(crate) struct Stage {
 impl Stage {
     async fn set() -> Self {
         // the controller manager fills the roles `view` and `edit`, and checks the types of admission policies
-        let stage = Self { plane: ControlPlane::start_with(Options { controller_manager: true }).await };
+        let stage =
+            Self { plane: ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await };
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/kupenstack");
         stage.run(
             &helm(),

@@ -106,7 +106,7 @@ impl World {
         // shown by RUST_LOG; another world of this process may have set it up
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let plane = ControlPlane::start_with(Options { controller_manager: true }).await;
+        let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
         let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
         plane.apply_yaml(&crds.join("\n---\n")).await;
         let (fake, web) = (Fake::start().await, MockServer::start().await);
