@@ -105,7 +105,7 @@ fn content(object: &DynamicObject) -> Value {
 /// Who wrote last, beside Helm and Kubernetes' own controllers, which write the status.
 fn changed_by(object: &DynamicObject) -> String {
     let foreign = |entry: &&ManagedFieldsEntry| {
-        entry.subresource.as_deref().unwrap_or_default().is_empty() && entry.manager.as_deref() != Some("helm")
+        entry.subresource.as_deref() != Some("status") && entry.manager.as_deref() != Some("helm")
     };
     let last = object.managed_fields().iter().filter(foreign).max_by_key(|entry| entry.time.as_ref().map(|t| t.0));
     match last.and_then(|entry| entry.manager.as_deref()) {

@@ -1,6 +1,6 @@
 //! Bringing a release to a content: jobs, Helm, workloads, jobs.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::runtime::events::EventType;
@@ -55,7 +55,11 @@ impl Pass<'_> {
             }
         }
         let built = self.built(target, history).await?;
-        self.recover(history, plan.hash).await?;
+        if self.recover(history, plan.hash).await? {
+            return Ok(Next::Stop(
+                Outcome::waiting("Recovering", "an interrupted run is dealt with").within(Duration::ZERO),
+            ));
+        }
         let upgrades = self.status.release.as_ref().is_some_and(|r| *r != self.request.common.release);
         let no_return = upgrades.then(|| NO_RETURN.to_owned());
         let rest = [RELEASE, WORKLOADS].map(str::to_owned);
@@ -176,9 +180,10 @@ impl Pass<'_> {
         Ok(Next::Go)
     }
 
-    async fn recover(&mut self, history: &History, hash: &str) -> Result<(), Error> {
+    /// Clears what a killed run left in the way. Whether there was anything; then the records are others now.
+    async fn recover(&mut self, history: &History, hash: &str) -> Result<bool, Error> {
         match history.recovery(hash) {
-            Recovery::None => {}
+            Recovery::None => return Ok(false),
             Recovery::Drop(revision) => {
                 tracing::warn!(release = self.release.name, revision, "an interrupted run is taken up again");
                 record::drop(&self.engine.client, &self.release, revision).await?;
@@ -188,7 +193,7 @@ impl Pass<'_> {
                 self.engine.helm.rollback(&self.release, revision).await?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Runs jobs one after the other; `after` are the names of the steps that follow.
