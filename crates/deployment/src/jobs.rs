@@ -132,11 +132,12 @@ impl Plan<'_> {
         }
     }
 
-    /// Names of this plan's jobs that exist, in the order in which they were made.
-    pub(crate) async fn existing(&self) -> Result<Vec<String>, Error> {
+    /// Names of this plan's jobs that are complete, in the order in which they were made.
+    pub(crate) async fn complete(&self) -> Result<Vec<String>, Error> {
         let jobs: Api<Job> = Api::namespaced(self.client.clone(), self.namespace);
         let selector = format!("{SERVICE}={},{PLAN}={}", self.kind.object(), self.hash);
-        let mut items = jobs.list_metadata(&ListParams::default().labels(&selector)).await?.items;
+        let mut items = jobs.list(&ListParams::default().labels(&selector)).await?.items;
+        items.retain(is_complete);
         items.sort_by_key(|j| j.metadata.creation_timestamp.clone().map(|t| (t.0, j.name_any())));
         Ok(items.iter().map(ResourceExt::name_any).collect())
     }
@@ -207,6 +208,11 @@ impl Plan<'_> {
         copy["metadata"] = json!({"name": self.copy_name(name), "labels": labels, "ownerReferences": [self.owner]});
         copy
     }
+}
+
+fn is_complete(job: &Job) -> bool {
+    let mut conditions = job.status.iter().flat_map(|s| s.conditions.iter().flatten());
+    conditions.any(|c| c.type_ == "Complete" && c.status == "True")
 }
 
 /// Whether applying `wanted` would leave the job as it is.

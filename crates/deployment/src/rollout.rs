@@ -251,13 +251,13 @@ impl Pass<'_> {
         Ok(Next::Go)
     }
 
-    /// Whether the jobs of the revision are still there: pods that start anew wait for them by name.
+    /// Whether the jobs of the revision are still there, complete: pods that start anew wait for them by name.
     async fn has_all_jobs(&mut self, plan: &Plan<'_>, installed: &Revision) -> Result<bool, Error> {
-        let existing = plan.existing().await?;
+        let complete = plan.complete().await?;
         let applied = self.engine.applied(plan.kind, &self.release, installed).await?;
-        let all = applied.is_some_and(|a| a.job_names().all(|name| existing.iter().any(|e| e == name)));
+        let all = applied.is_some_and(|a| a.job_names().all(|name| complete.iter().any(|c| c == name)));
         if all {
-            for name in &existing {
+            for name in &complete {
                 self.checklist.done(job_step(name));
             }
         }
