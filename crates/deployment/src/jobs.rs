@@ -19,6 +19,7 @@ use kube::{
     api::{DeleteParams, ListParams},
     core::NamespaceResourceScope,
 };
+use kupenstack_agent::Severity;
 use kupenstack_core::{hash, names};
 use kupenstack_runtime::apply;
 use serde::{Serialize, de::DeserializeOwned};
@@ -85,7 +86,8 @@ impl Plan<'_> {
         }
         let selector = format!("batch.kubernetes.io/job-name={}", job.name_any());
         Ok(match workloads::trouble(self.client, self.namespace, &selector).await? {
-            Some(trouble) => Progress::Failed(trouble),
+            Some(evidence) if evidence.severity == Severity::Failing => Progress::Failed(evidence.to_string()),
+            Some(slow) => Progress::Running(slow.to_string()),
             None => Progress::Running("running".to_owned()),
         })
     }
