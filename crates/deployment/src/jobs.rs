@@ -20,6 +20,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
     core::NamespaceResourceScope,
 };
+use kupenstack_agent::{Cause, Severity};
 use kupenstack_core::{hash, names};
 use kupenstack_runtime::apply;
 use serde::{Serialize, de::DeserializeOwned};
@@ -58,6 +59,8 @@ pub(crate) enum Progress {
     Running(String),
     Failed {
         message: String,
+        /// What it may come from.
+        cause: Option<Cause>,
         /// When the job was made.
         since: Option<Timestamp>,
     },
@@ -93,14 +96,17 @@ impl Plan<'_> {
                 "Complete" => return Ok(Progress::Done),
                 "Failed" => {
                     let message = condition.message.clone().unwrap_or_default();
-                    return Ok(Progress::Failed { message, since });
+                    return Ok(Progress::Failed { message, cause: None, since });
                 }
                 _ => {}
             }
         }
         let selector = format!("batch.kubernetes.io/job-name={}", job.name_any());
         Ok(match workloads::trouble(self.client, self.namespace, &selector).await? {
-            Some((message, _)) => Progress::Failed { message, since },
+            Some(evidence) if evidence.severity == Severity::Failing => {
+                Progress::Failed { message: evidence.to_string(), cause: evidence.cause, since }
+            }
+            Some(slow) => Progress::Running(slow.to_string()),
             None => Progress::Running("running".to_owned()),
         })
     }

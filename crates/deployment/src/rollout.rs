@@ -215,9 +215,9 @@ impl Pass<'_> {
                     self.checklist.running(&step, "running");
                     Outcome::waiting("RunningJobs", format!("{step}: {message}"))
                 }
-                Progress::Failed { message, since } => {
+                Progress::Failed { message, cause, since } => {
                     let outcome = Outcome::waiting("JobFailing", format!("{step}: {message}"));
-                    self.trouble = Some(Trouble::of_job(outcome.message(), since));
+                    self.trouble = Some(Trouble::of_job(outcome.message(), cause.as_ref(), since));
                     self.checklist.failed(step, outcome.message());
                     outcome
                 }
@@ -239,9 +239,9 @@ impl Pass<'_> {
                     self.checklist.pending([PROOF.to_owned()]);
                     return Ok(Next::Stop(Outcome::waiting("RunningJobs", format!("{step}: {message}"))));
                 }
-                Progress::Failed { message, since } => {
+                Progress::Failed { message, cause, since } => {
                     let outcome = Outcome::waiting("JobFailing", format!("{step}: {message}"));
-                    self.trouble = Some(Trouble::of_job(outcome.message(), since));
+                    self.trouble = Some(Trouble::of_job(outcome.message(), cause.as_ref(), since));
                     self.checklist.failed(step, outcome.message());
                     self.checklist.pending([PROOF.to_owned()]);
                     return Ok(Next::Stop(outcome));
@@ -272,12 +272,15 @@ impl Pass<'_> {
                 self.checklist.done(WORKLOADS);
                 return Ok(Next::Go);
             }
-            Look::Under { message, .. } => {
+            Look::Under { message, slow, .. } => {
+                self.trouble = slow.as_ref().and_then(|slow| Trouble::of_pod(slow, installed.began));
+                let message = slow.map_or(message.clone(), |slow| format!("{message}; {slow}"));
                 self.checklist.running(WORKLOADS, &message);
                 Outcome::waiting("RollingOut", message)
             }
-            Look::Trouble { message, pod, .. } => {
-                self.trouble = Trouble::of_pod(&message, pod, installed.began);
+            Look::Trouble { evidence, .. } => {
+                self.trouble = Trouble::of_pod(&evidence, installed.began);
+                let message = evidence.to_string();
                 self.checklist.failed(WORKLOADS, &message);
                 Outcome::waiting("PodsFailing", message)
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::runtime::events::EventType;
+use kupenstack_agent::{Cause, Evidence, Severity};
 use kupenstack_api::cluster::FailedChange;
 use kupenstack_core::Outcome;
 use serde_json::Value;
@@ -15,7 +16,6 @@ use serde_json::Value;
 use crate::{
     pass::Pass,
     record::{History, Revision},
-    workloads::PodTrouble,
 };
 
 /// Reason of a change that was taken back.
@@ -25,12 +25,12 @@ const ROLLING_BACK: &str = "RollingBack";
 
 /// How long pods of a change may fail.
 const PODS: Duration = Duration::from_mins(1);
-/// The same where the cause may well lie outside of the change and pass: a registry, a full node.
-const SURROUNDINGS: Duration = Duration::from_mins(5);
 /// How long a job may fail. Until it succeeds nothing has changed that serves.
-const JOBS: Duration = Duration::from_mins(5);
+const JOBS: Duration = Duration::from_mins(2);
 /// How long a service may not answer though its pods are ready.
 const ANSWER: Duration = Duration::from_mins(2);
+/// The same where the cause may well lie outside of the change and pass: a registry, a full node, a slow disk.
+const SURROUNDINGS: Duration = Duration::from_mins(10);
 
 /// What the release is brought to.
 pub(crate) struct Target {
@@ -61,8 +61,9 @@ impl Trouble {
     }
 
     /// A failing job, with the time of its creation.
-    pub(crate) fn of_job(message: &str, since: Option<Timestamp>) -> Self {
-        Self { message: message.to_owned(), since: since.unwrap_or(Timestamp::MAX), patience: JOBS }
+    pub(crate) fn of_job(message: &str, cause: Option<&Cause>, since: Option<Timestamp>) -> Self {
+        let patience = if of_surroundings(cause) { SURROUNDINGS } else { JOBS };
+        Self { message: message.to_owned(), since: since.unwrap_or(Timestamp::MAX), patience }
     }
 
     /// A service that does not answer.
@@ -71,16 +72,34 @@ impl Trouble {
     }
 
     /// A pod in trouble. Pods from before the change say nothing against it.
-    pub(crate) fn of_pod(message: &str, pod: PodTrouble, change_began: Option<Timestamp>) -> Option<Self> {
-        let since = pod.created.filter(|created| change_began.is_some_and(|began| *created >= began))?;
-        let patience = if pod.of_surroundings { SURROUNDINGS } else { PODS };
-        Some(Self { message: message.to_owned(), since, patience })
+    pub(crate) fn of_pod(evidence: &Evidence, change_began: Option<Timestamp>) -> Option<Self> {
+        let since = evidence.created.filter(|created| change_began.is_some_and(|began| *created >= began))?;
+        let slow = evidence.severity == Severity::Slow;
+        let patience = if slow || of_surroundings(evidence.cause.as_ref()) { SURROUNDINGS } else { PODS };
+        Some(Self { message: evidence.to_string(), since, patience })
     }
 
     /// How long it is still borne with; zero when it is not any more.
     fn left(&self, now: Timestamp) -> Duration {
         self.patience.saturating_sub(Duration::try_from(now.duration_since(self.since)).unwrap_or_default())
     }
+}
+
+fn of_surroundings(cause: Option<&Cause>) -> bool {
+    matches!(
+        cause,
+        Some(
+            Cause::ImagePull
+                | Cause::Unschedulable(_)
+                | Cause::VolumeNotMounted
+                | Cause::PodNetwork
+                | Cause::NodeLost
+                | Cause::NameResolution
+                | Cause::DatabaseUnreachable
+                | Cause::ServiceUnreachable
+                | Cause::DependencyMissing
+        )
+    )
 }
 
 impl Pass<'_> {
@@ -147,26 +166,42 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn pod(created: i64, of_surroundings: bool) -> PodTrouble {
-        PodTrouble { created: Some(at(created)), of_surroundings }
+    fn pod(created: Option<i64>, cause: Option<Cause>, severity: Severity) -> Evidence {
+        Evidence {
+            object: "Pod x".to_owned(),
+            container: None,
+            problem: "Error".to_owned(),
+            log: Vec::new(),
+            cause,
+            since: None,
+            created: created.map(at),
+            severity,
+        }
     }
 
     #[test]
     fn trouble_is_borne_with_for_a_while() {
-        let trouble = Trouble::of_pod("x", pod(100, false), Some(at(90))).unwrap();
+        let trouble = Trouble::of_pod(&pod(Some(100), None, Severity::Failing), Some(at(90))).unwrap();
         assert_eq!(trouble.left(at(100)), PODS);
         assert_eq!(trouble.left(at(130)), Duration::from_secs(30));
         assert!(trouble.left(at(160)).is_zero());
         // clocks may differ: what lies ahead has not lasted
         assert_eq!(trouble.left(at(50)), PODS);
-        let pull = Trouble::of_pod("x", pod(100, true), Some(at(90))).unwrap();
-        assert!(!pull.left(at(160)).is_zero());
         assert!(Trouble::now("x").left(at(0)).is_zero());
     }
 
     #[test]
+    fn what_may_pass_by_itself_is_borne_with_longer() {
+        for evidence in
+            [pod(Some(100), Some(Cause::ImagePull), Severity::Failing), pod(Some(100), None, Severity::Slow)]
+        {
+            assert_eq!(Trouble::of_pod(&evidence, Some(at(90))).unwrap().left(at(100)), SURROUNDINGS);
+        }
+    }
+
+    #[test]
     fn pods_from_before_the_change_say_nothing_against_it() {
-        assert!(Trouble::of_pod("x", pod(80, false), Some(at(90))).is_none());
-        assert!(Trouble::of_pod("x", PodTrouble::default(), Some(at(90))).is_none());
+        assert!(Trouble::of_pod(&pod(Some(80), None, Severity::Failing), Some(at(90))).is_none());
+        assert!(Trouble::of_pod(&pod(None, None, Severity::Failing), Some(at(90))).is_none());
     }
 }

@@ -7,41 +7,27 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, LogParams, Preconditions},
+    api::{DeleteParams, ListParams, Preconditions},
 };
-use kupenstack_core::conditions::truncate;
+use kupenstack_agent::{Evidence, Severity};
 
 use crate::Error;
-
-/// Lines of a failed container's log that are shown.
-const LOG_LINES: i64 = 4;
-/// Characters of them at most.
-const LOG_LENGTH: usize = 600;
 
 /// Where a release's workloads stand.
 #[derive(Debug)]
 pub(crate) enum Look {
     Done,
-    /// What is waited for.
+    /// What is waited for, and the pod that takes longer than it should.
     Under {
         message: String,
+        slow: Option<Evidence>,
         serving: bool,
     },
     /// What went wrong.
     Trouble {
-        message: String,
-        pod: PodTrouble,
+        evidence: Evidence,
         serving: bool,
     },
-}
-
-/// What is known of a pod in trouble.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PodTrouble {
-    /// When the pod was made.
-    pub(crate) created: Option<Timestamp>,
-    /// Whether the cause may lie outside of what the pod was made from: a registry, a full node.
-    pub(crate) of_surroundings: bool,
 }
 
 impl Look {
@@ -80,9 +66,17 @@ pub(crate) async fn look(client: &Client, namespace: &str, release: &str) -> Res
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     replace_stuck(&pods, &stateful_sets).await?;
     Ok(match trouble(client, namespace, &selector).await? {
-        Some((message, pod)) => Look::Trouble { message, pod, serving },
-        None => Look::Under { message: waiting.join("; "), serving },
+        Some(evidence) if evidence.severity == Severity::Failing => Look::Trouble { evidence, serving },
+        slow => Look::Under { message: waiting.join("; "), slow, serving },
     })
+}
+
+fn is_failing(pod: &Pod) -> bool {
+    let Some(status) = &pod.status else { return false };
+    let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let reason = |c: &ContainerStatus| c.state.as_ref()?.waiting.as_ref()?.reason.clone();
+    let starting = ["ContainerCreating", "PodInitializing"];
+    containers.any(|c| !c.ready && (c.restart_count > 0 || reason(c).is_some_and(|r| !starting.contains(&r.as_str()))))
 }
 
 fn deployment_serves(deployment: &Deployment) -> bool {
@@ -104,7 +98,7 @@ async fn replace_stuck(pods: &Api<Pod>, sets: &[StatefulSet]) -> Result<(), Erro
         let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
         for pod in pods.list(&ListParams::default().labels(&selector)).await? {
             let earlier = pod.labels().get("controller-revision-hash").is_some_and(|of| of != update);
-            if !earlier || pod.metadata.deletion_timestamp.is_some() || failing_container(&pod).is_none() {
+            if !earlier || pod.metadata.deletion_timestamp.is_some() || !is_failing(&pod) {
                 continue;
             }
             tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
@@ -146,82 +140,9 @@ fn stateful_set_lag(set: &StatefulSet) -> Option<String> {
     (ready != wanted || !current || status.replicas != wanted).then(|| format!("{ready}/{wanted} pods ready"))
 }
 
-/// The first thing that is wrong with the selected pods: pod, container, what Kubernetes says, the last lines of its
-/// log. `None` while they are merely starting.
-pub(crate) async fn trouble(
-    client: &Client,
-    namespace: &str,
-    selector: &str,
-) -> Result<Option<(String, PodTrouble)>, Error> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    for pod in pods.list(&ListParams::default().labels(selector)).await? {
-        if pod.metadata.deletion_timestamp.is_some() {
-            continue;
-        }
-        let created = pod.creation_timestamp().map(|t| t.0);
-        if let Some(why) = unschedulable(&pod) {
-            let message = format!("pod {} can't be scheduled: {why}", pod.name_any());
-            return Ok(Some((message, PodTrouble { created, of_surroundings: true })));
-        }
-        if let Some((container, why, crashed)) = failing_container(&pod) {
-            let log = if crashed { last_log(&pods, &pod.name_any(), &container).await } else { String::new() };
-            let message = format!("pod {}, container {container}: {why}{log}", pod.name_any());
-            return Ok(Some((message, PodTrouble { created, of_surroundings: !crashed })));
-        }
-    }
-    Ok(None)
-}
-
-fn unschedulable(pod: &Pod) -> Option<String> {
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-    (scheduled.reason.as_deref() == Some("Unschedulable")).then(|| scheduled.message.clone().unwrap_or_default())
-}
-
-/// Container, what is wrong, and whether it ran and failed (so that its log says why).
-fn failing_container(pod: &Pod) -> Option<(String, String, bool)> {
-    let status = pod.status.as_ref()?;
-    let mut containers =
-        status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-    containers.find_map(failing)
-}
-
-fn failing(container: &ContainerStatus) -> Option<(String, String, bool)> {
-    let state = container.state.as_ref()?;
-    let name = container.name.clone();
-    if let Some(waiting) = &state.waiting {
-        let reason = waiting.reason.clone().unwrap_or_default();
-        // being created and initialised is normal, everything else is not
-        if matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing") {
-            return None;
-        }
-        let message = waiting.message.clone().map(|m| format!(": {m}")).unwrap_or_default();
-        return Some((name, format!("{reason}{message}"), container.restart_count > 0));
-    }
-    let ended = state.terminated.as_ref().filter(|t| t.exit_code != 0)?;
-    let reason = ended.reason.clone().unwrap_or_default();
-    Some((name, format!("{reason}, exit code {}", ended.exit_code), true))
-}
-
-/// The log's last lines. A log that can't be had (the pod has just gone) leaves the rest of the message as it is.
-async fn last_log(pods: &Api<Pod>, pod: &str, container: &str) -> String {
-    for previous in [false, true] {
-        let params = LogParams {
-            container: Some(container.to_owned()),
-            tail_lines: Some(LOG_LINES),
-            limit_bytes: Some(16 * 1024),
-            previous,
-            ..LogParams::default()
-        };
-        match pods.logs(pod, &params).await {
-            Ok(log) if !log.trim().is_empty() => {
-                return format!("; its log ends: {}", truncate(log.trim(), LOG_LENGTH));
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, pod, container, "no log"),
-        }
-    }
-    String::new()
+/// What is wrong with the selected pods, or what they hang at.
+pub(crate) async fn trouble(client: &Client, namespace: &str, selector: &str) -> Result<Option<Evidence>, Error> {
+    Ok(kupenstack_agent::examine(client, namespace, selector, Timestamp::now()).await?)
 }
 
 #[cfg(test)]
@@ -243,19 +164,5 @@ mod tests {
         assert!(deployment_lag(&deployment(&old_left)).unwrap().contains("1 of the earlier version"));
         let stale = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
         assert!(deployment_lag(&deployment(&stale)).is_some());
-    }
-
-    fn pod(status: &serde_json::Value) -> Pod {
-        serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
-    }
-
-    #[test]
-    fn a_starting_container_is_no_trouble_a_failing_one_is() {
-        let starting = json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}]});
-        assert_eq!(failing_container(&pod(&starting)), None);
-        let pull = json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}]});
-        assert_eq!(failing_container(&pod(&pull)), Some(("c".into(), "ImagePullBackOff: not found".into(), false)));
-        let crash = json!({"initContainerStatuses": [{"name": "i", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]});
-        assert_eq!(failing_container(&pod(&crash)), Some(("i".into(), "Error, exit code 1".into(), true)));
     }
 }

@@ -186,6 +186,14 @@ const ROLLOUT: &[Right] = &[
     },
     Right {
         scope: Scope::CloudNamespace,
+        group: "",
+        resources: &["events"],
+        names: &[],
+        verbs: &["list"],
+        why: "what Kubernetes says about a pod that does not get on",
+    },
+    Right {
+        scope: Scope::CloudNamespace,
         group: "rbac.authorization.k8s.io",
         resources: &["roles"],
         names: &[],
