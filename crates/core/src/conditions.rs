@@ -39,6 +39,24 @@ pub fn render(outcome: &Outcome, generation: Option<i64>, previous: &[Condition]
         .collect()
 }
 
+/// A condition that is there only while true, beside those of [`render`].
+pub fn present(
+    kind: &str,
+    message: &str,
+    generation: Option<i64>,
+    previous: &[Condition],
+    now: Timestamp,
+) -> Condition {
+    Condition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: kind.to_owned(),
+        message: truncate(message, MAX_MESSAGE),
+        observed_generation: generation,
+        last_transition_time: transition_time(previous, kind, "True", now),
+    }
+}
+
 /// Whether `Ready` is true and was judged for `generation`.
 pub fn is_ready(conditions: &[Condition], generation: Option<i64>) -> bool {
     find(conditions, READY).is_some_and(|c| c.status == "True" && c.observed_generation == generation)

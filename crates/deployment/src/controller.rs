@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 use kube::{
     Api, Resource, ResourceExt,
     core::{NamespaceResourceScope, PartialObjectMeta},
-    runtime::watcher,
+    runtime::{events::EventType, watcher},
 };
 use kupenstack_api::{
     FINALIZER,
@@ -23,8 +23,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     board::Board,
+    config,
     engine::Engine,
     jobs::SERVICE,
+    references::References,
     service::{Request, Service},
 };
 
@@ -34,6 +36,7 @@ pub(crate) fn controller<K>(
     context: &Context,
     engine: &Arc<Engine>,
     board: &Arc<Board>,
+    references: &References,
     namespace: &str,
 ) -> (&'static str, BoxFuture<'static, ()>)
 where
@@ -45,6 +48,7 @@ where
     let controller = Controller::<K>::in_namespace(name, context, namespace)
         .concurrency(1)
         .trigger(board.changes(object.clone()))
+        .trigger(references.changes(service.kind(), object.clone(), Arc::clone(board)))
         .trigger(changes::<K, Secret>(context, namespace, name, SERVICE))
         .trigger(workload_changes::<K, Job>(context, namespace, name))
         .trigger(workload_changes::<K, Deployment>(context, namespace, name))
@@ -107,7 +111,11 @@ where
             match self.engine.pass(&self.service, &request).await {
                 Ok((outcome, status)) => {
                     apply::status(&api, &object, object.status(), &status).await?;
-                    self.events.transition(&object.object_ref(&()), object.conditions(), &outcome).await;
+                    let about = object.object_ref(&());
+                    self.events.transition(&about, object.conditions(), &outcome).await;
+                    if let Some(note) = config::news(object.conditions(), &status.conditions) {
+                        self.events.publish(&about, EventType::Warning, config::UNKNOWN_OPTIONS, note).await;
+                    }
                     Ok(outcome)
                 }
                 Err(error) => {
@@ -150,7 +158,9 @@ impl<S: Service> ServiceController<S> {
 /// The status as it was, with other conditions.
 fn with_outcome(request: &Request, outcome: &Outcome) -> ServiceStatus {
     let (generation, before) = (request.generation, &request.status);
-    let conditions = conditions::render(outcome, generation, &before.conditions, jiff::Timestamp::now());
+    let now = jiff::Timestamp::now();
+    let mut conditions = conditions::render(outcome, generation, &before.conditions, now);
+    conditions.extend(config::warning(None, generation, &before.conditions, now));
     ServiceStatus { conditions, observed_generation: generation, ..before.clone() }
 }
 

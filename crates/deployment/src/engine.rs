@@ -27,6 +27,7 @@ use crate::{
     build::{self, Built},
     catalogue::Release,
     checklist::Checklist,
+    config::{self, Resolved},
     credentials,
     jobs::{Plan, Progress},
     record::{self, Record, Recovery},
@@ -83,13 +84,16 @@ impl Engine {
             checklist: Checklist::new(&request.status.steps, now),
             status: ServiceStatus { steps: Vec::new(), ..request.status.clone() },
             secrets: Secrets::default(),
+            unknown: None,
         };
         let outcome = pass.run().await?;
         let outcome = pass.secrets.masked(outcome);
         let mut status = pass.status;
         status.steps = pass.checklist.finish().into_iter().map(|s| pass.secrets.masked_step(s)).collect();
         status.observed_generation = request.generation;
-        status.conditions = conditions::render(&outcome, request.generation, &request.status.conditions, now);
+        let before = &request.status.conditions;
+        status.conditions = conditions::render(&outcome, request.generation, before, now);
+        status.conditions.extend(config::warning(pass.unknown.as_deref(), request.generation, before, now));
         Ok((outcome, status))
     }
 
@@ -155,10 +159,13 @@ struct Pass<'a> {
     checklist: Checklist<'a>,
     status: ServiceStatus,
     secrets: Secrets,
+    /// Options that the service does not have; `None` as long as that is not known.
+    unknown: Option<Vec<String>>,
 }
 
 const DEPENDENCIES: &str = "Dependencies";
 const CREDENTIALS: &str = "Credentials";
+const CONFIGURATION: &str = "Configuration";
 const RELEASE: &str = "Helm release";
 const WORKLOADS: &str = "Pods";
 const PROOF: &str = "Answers";
@@ -182,7 +189,11 @@ impl Pass<'_> {
         }
         self.secrets = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
         self.checklist.done(CREDENTIALS);
-        let values = values::compute(self.service, self.request, release, &self.secrets);
+        let configuration = match self.configure(release).await? {
+            Ok(configuration) => configuration,
+            Err(outcome) => return Ok(outcome),
+        };
+        let values = values::compute(self.service, self.request, release, &self.secrets, &configuration);
         let hash = build::content_hash(&self.engine.digest(kind)?, &values);
         let installed = record::newest(&self.engine.client, &self.release).await?;
         if let Next::Stop(outcome) = self.roll_out(&hash, &values, installed).await? {
@@ -197,6 +208,25 @@ impl Pass<'_> {
                 Outcome::ready(format!("release {} runs and answers", release.name))
             }
         })
+    }
+
+    /// The configuration that the spec asks for, or what stands in its way.
+    async fn configure(&mut self, release: &Release) -> Result<Result<Resolved, Outcome>, Error> {
+        let Request { namespace, common, .. } = self.request;
+        let sources = config::dereference(&self.engine.client, namespace, common).await?;
+        let mut resolved = match config::resolve(self.service, self.request, release, &sources) {
+            Ok(resolved) => resolved,
+            Err(refused) => {
+                let outcome = Outcome::from(refused);
+                self.checklist.failed(CONFIGURATION, outcome.message());
+                self.checklist.pending([RELEASE, WORKLOADS, PROOF].map(str::to_owned));
+                return Ok(Err(outcome));
+            }
+        };
+        resolved.confide(&mut self.secrets);
+        self.status.configuration = std::mem::take(&mut resolved.effective);
+        self.unknown = Some(std::mem::take(&mut resolved.unknown));
+        Ok(Ok(resolved))
     }
 
     /// Nothing is done and nothing looked at: it stands as it stood.

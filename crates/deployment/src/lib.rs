@@ -9,6 +9,7 @@ mod build;
 mod catalogue;
 mod checklist;
 mod cloud;
+mod config;
 mod controller;
 mod credentials;
 mod engine;
@@ -16,6 +17,7 @@ mod error;
 mod jobs;
 mod probe;
 mod record;
+mod references;
 mod service;
 mod services;
 mod values;
@@ -43,8 +45,9 @@ pub struct Settings {
 /// The controllers by name, ready to be run.
 pub fn controllers(context: &Context, settings: &Settings) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
     let board = board::Board::start(context, &settings.cloud_namespace);
+    let references = references::References::start(context, &settings.cloud_namespace);
     let engine = Arc::new(engine::Engine::new(context, settings, Arc::clone(&board)));
     let mut all = vec![cloud::controller(context, settings, Arc::clone(&board))];
-    all.extend(services::controllers(context, &engine, &board, &settings.cloud_namespace));
+    all.extend(services::controllers(context, &engine, &board, &references, &settings.cloud_namespace));
     all
 }
