@@ -57,6 +57,12 @@ class Rendering(unittest.TestCase):
         self.assert_refused("a\nadmin_token = evil", "conf.keystone.probe.option holds a line break")
         self.assert_refused({"type": "multistring", "values": ["a\nb"]}, "holds a line break")
 
+    def test_indented_lines_go_on_with_the_value(self):
+        self.assertEqual(option("a\n    admin_token = evil"), ["option = a", "    admin_token = evil"])
+        for value in ("a\n", "a\n  ", "a\n\n  b", "a\n  \n  b", "a\n  b\nc"):
+            with self.subTest(value=value):
+                self.assert_refused(value, "holds a line break")
+
     def test_names_that_would_break_the_file(self):
         for name in ("a=b", "a\nb", "[x]", "#x", " x"):
             with self.subTest(name=name), self.assertRaises(charts.RenderError):

@@ -6,13 +6,16 @@ use futures::{StreamExt, future::ready, stream::BoxStream};
 use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
 use kupenstack_api::{
     HasConditions,
-    cluster::{Glance, Keystone, MariaDB, Memcached},
+    cluster::{Glance, Keystone, MariaDB, Memcached, ServiceResource},
 };
 use kupenstack_core::conditions;
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
 use serde::de::DeserializeOwned;
 
-use crate::service::Kind;
+use crate::{
+    config::{Reference, references},
+    service::Kind,
+};
 
 /// Where one service stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,11 @@ impl Board {
         self.watched.iter().find(|(k, _)| *k == kind).and_then(|(k, watched)| watched.standing(k.object()))
     }
 
+    /// Whether a service's configuration names an object.
+    pub(crate) fn names(&self, kind: Kind, reference: &Reference) -> bool {
+        self.watched.iter().any(|(k, watched)| *k == kind && watched.names(k.object(), reference))
+    }
+
     /// News of any service, as a reference to look at.
     pub(crate) fn changes<M>(&self, concerned: ObjectRef<M>) -> BoxStream<'static, ObjectRef<M>>
     where
@@ -69,6 +77,7 @@ impl Board {
 trait Watched: Send + Sync {
     fn ready(&self) -> futures::future::BoxFuture<'_, Result<(), Failure>>;
     fn standing(&self, name: &str) -> Option<Standing>;
+    fn names(&self, name: &str, reference: &Reference) -> bool;
     fn news(&self) -> BoxStream<'static, ()>;
 }
 
@@ -79,7 +88,7 @@ struct Store<K: Resource<DynamicType = ()> + 'static> {
 
 fn watch<K>(context: &Context, namespace: &str) -> Arc<dyn Watched>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasConditions,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + ServiceResource,
     K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let api = Api::namespaced(context.client.clone(), namespace);
@@ -89,7 +98,7 @@ where
 
 impl<K> Watched for Store<K>
 where
-    K: Resource<DynamicType = ()> + HasConditions,
+    K: Resource<DynamicType = ()> + ServiceResource,
     K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     fn ready(&self) -> futures::future::BoxFuture<'_, Result<(), Failure>> {
@@ -108,6 +117,11 @@ where
                 message: invalid.error.clone(),
             },
         })
+    }
+
+    fn names(&self, name: &str, reference: &Reference) -> bool {
+        let object = self.shared.get(&ObjectRef::new(name).within(&self.namespace));
+        object.is_some_and(|o| o.0.as_ref().is_ok_and(|o| references(o.common()).contains(reference)))
     }
 
     fn news(&self) -> BoxStream<'static, ()> {

@@ -23,7 +23,7 @@ pub(crate) enum Part {
     Infra,
 }
 
-const RELEASES: [Release; 2] = [
+pub(crate) const RELEASES: [Release; 2] = [
     Release { name: "2026.1", openstack: "openstack:2026.1", infra: "infra:dev" },
     Release { name: "2026.2", openstack: "openstack:2026.2", infra: "infra:dev" },
 ];

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     Settings,
     board::{Board, Standing},
-    service::Kind,
+    service::{Format, Kind},
     services,
 };
 
@@ -216,6 +216,14 @@ fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     if let Some(images) = &spec.images {
         common["imageRegistry"] = json!(images.registry);
     }
+    if services::of(kind).format() == Format::Oslo {
+        if !spec.common.conf.is_empty() {
+            common["commonConf"] = json!(spec.common.conf);
+        }
+        if !spec.common.conf_from.is_empty() {
+            common["commonConfFrom"] = json!(spec.common.conf_from);
+        }
+    }
     let mut own = services::of(kind).declared_by(spec);
     let class = spec.storage.as_ref().and_then(|s| s.class_name.as_ref());
     if let (Some(class), true) = (class, services::of(kind).has_volume()) {
@@ -231,5 +239,41 @@ fn contains(actual: &Value, wanted: &Value) -> bool {
             wanted.iter().all(|(key, value)| actual.get(key).is_some_and(|a| contains(a, value)))
         }
         (actual, wanted) => actual == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cloud(spec: Value) -> OpenStack {
+        let whole = merge::layers([json!({"release": "2026.2"}), spec]);
+        OpenStack::new("default", serde_json::from_value(whole).unwrap())
+    }
+
+    #[test]
+    fn options_for_all_services_reach_those_that_oslo_config_reads() {
+        let conf = json!({"DEFAULT": {"debug": true}});
+        let from = json!([{"configMapRef": {"name": "all"}}]);
+        let cloud = cloud(json!({"common": {"conf": conf, "confFrom": from}}));
+        for kind in [Kind::Keystone, Kind::Glance] {
+            let spec = declared(kind, &cloud);
+            assert_eq!((&spec["commonConf"], &spec["commonConfFrom"]), (&conf, &from));
+        }
+        for kind in [Kind::MariaDB, Kind::Memcached] {
+            assert_eq!(declared(kind, &cloud), json!({"release": "2026.2", "region": "default"}));
+        }
+    }
+
+    #[test]
+    fn snap_openstack_2159042_what_one_service_sets_changes_no_other() {
+        let common = json!({"common": {"conf": {"DEFAULT": {"debug": true}}}});
+        let before = cloud(common.clone());
+        let glance = json!({"services": {"glance": {"conf": {"DEFAULT": {"debug": false}}, "replicas": {"api": 0}}}});
+        let after = cloud(merge::layers([common, glance]));
+        for kind in Kind::ALL {
+            let same = declared(kind, &before) == declared(kind, &after);
+            assert_eq!(same, kind != Kind::Glance, "{}", kind.name());
+        }
     }
 }

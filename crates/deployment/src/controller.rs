@@ -25,6 +25,7 @@ use crate::{
     board::Board,
     engine::{Engine, Passed},
     jobs::SERVICE,
+    references::References,
     service::{Request, Service},
 };
 
@@ -34,6 +35,7 @@ pub(crate) fn controller<K>(
     context: &Context,
     engine: &Arc<Engine>,
     board: &Arc<Board>,
+    references: &References,
     namespace: &str,
 ) -> (&'static str, BoxFuture<'static, ()>)
 where
@@ -45,6 +47,7 @@ where
     let controller = Controller::<K>::in_namespace(name, context, namespace)
         .concurrency(1)
         .trigger(board.changes(object.clone()))
+        .trigger(references.changes(service.kind(), object.clone(), Arc::clone(board)))
         .trigger(changes::<K, Secret>(context, namespace, name, SERVICE))
         .trigger(workload_changes::<K, Job>(context, namespace, name))
         .trigger(workload_changes::<K, Deployment>(context, namespace, name))

@@ -54,6 +54,12 @@ pub(crate) struct Note {
     pub(crate) message: String,
 }
 
+impl Note {
+    pub(crate) fn warning(reason: &'static str, message: &str) -> Self {
+        Self { type_: EventType::Warning, reason, message: message.to_owned() }
+    }
+}
+
 /// What a pass came to.
 #[derive(Debug)]
 pub(crate) struct Passed {

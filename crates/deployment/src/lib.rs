@@ -11,6 +11,7 @@ mod catalogue;
 mod checklist;
 mod cloud;
 mod collector;
+mod config;
 mod controller;
 mod credentials;
 mod drift;
@@ -21,6 +22,7 @@ mod jobs;
 mod pass;
 mod probe;
 mod record;
+mod references;
 mod rollout;
 mod service;
 mod services;
@@ -56,8 +58,9 @@ pub struct Settings {
 /// The controllers by name, ready to be run.
 pub fn controllers(context: &Context, settings: &Settings) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
     let board = board::Board::start(context, &settings.cloud_namespace);
+    let references = references::References::start(context, &settings.cloud_namespace);
     let engine = Arc::new(engine::Engine::new(context, settings, Arc::clone(&board)));
     let mut all = vec![cloud::controller(context, settings, Arc::clone(&board))];
-    all.extend(services::controllers(context, &engine, &board, &settings.cloud_namespace));
+    all.extend(services::controllers(context, &engine, &board, &references, &settings.cloud_namespace));
     all
 }

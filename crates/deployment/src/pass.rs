@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::runtime::events::EventType;
 use kupenstack_api::cluster::{ServiceStatus, Step};
 use kupenstack_core::{Outcome, conditions, reason};
 use kupenstack_helm::ReleaseRef;
@@ -17,6 +16,7 @@ use crate::{
     Error, build,
     catalogue::Release,
     checklist::Checklist,
+    config::{self, Resolved},
     credentials,
     engine::{Engine, Note, Passed},
     record::History,
@@ -44,6 +44,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) checklist: Checklist<'a>,
     secrets: Secrets,
     notes: Vec<Note>,
+    /// Options that the service does not have; `None` as long as that is not known.
+    unknown: Option<Vec<String>>,
     /// Whether the pods serve, when that was looked at.
     pub(crate) serving: Option<bool>,
 }
@@ -51,6 +53,7 @@ pub(crate) struct Pass<'a> {
 /// Names of steps, in their order.
 pub(crate) const DEPENDENCIES: &str = "Dependencies";
 pub(crate) const CREDENTIALS: &str = "Credentials";
+pub(crate) const CONFIGURATION: &str = "Configuration";
 pub(crate) const RELEASE: &str = "Helm release";
 pub(crate) const WORKLOADS: &str = "Pods";
 pub(crate) const PROOF: &str = "Answers";
@@ -68,6 +71,7 @@ impl<'a> Pass<'a> {
             checklist: Checklist::new(&request.status.steps, now),
             secrets: Secrets::default(),
             notes: Vec::new(),
+            unknown: None,
             serving: None,
         }
     }
@@ -76,17 +80,24 @@ impl<'a> Pass<'a> {
     pub(crate) async fn whole(mut self) -> Result<Passed, Error> {
         let outcome = self.run().await?;
         let available = self.available(&outcome).await?;
-        let Self { mut status, secrets, request, now, .. } = self;
+        let Self { mut status, mut notes, secrets, request, now, .. } = self;
+        let before = &request.status.conditions;
         let outcome = secrets.masked(outcome);
         status.steps = self.checklist.finish().into_iter().map(|s| secrets.masked_step(s)).collect();
         if let Some(failed) = &mut status.failed_change {
             failed.message = secrets.mask(&failed.message);
         }
         status.observed_generation = request.generation;
-        status.conditions = conditions::render(&outcome, request.generation, &request.status.conditions, now);
+        status.conditions = conditions::render(&outcome, request.generation, before, now);
         status.conditions.extend(available);
-        let masked = |note: Note| Note { message: secrets.mask(&note.message), ..note };
-        Ok(Passed { outcome, status, notes: self.notes.into_iter().map(masked).collect() })
+        status.conditions.extend(config::warning(self.unknown.as_deref(), request.generation, before, now));
+        if let Some(message) = config::news(before, &status.conditions) {
+            notes.push(Note::warning(config::UNKNOWN_OPTIONS, message));
+        }
+        for note in &mut notes {
+            note.message = secrets.mask(&note.message);
+        }
+        Ok(Passed { outcome, status, notes })
     }
 
     async fn run(&mut self) -> Result<Outcome, Error> {
@@ -103,7 +114,11 @@ impl<'a> Pass<'a> {
         }
         self.secrets = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
         self.checklist.done(CREDENTIALS);
-        let values = values::compute(self.service, self.request, release, &self.secrets);
+        let configuration = match self.configure(release).await? {
+            Ok(configuration) => configuration,
+            Err(outcome) => return Ok(outcome),
+        };
+        let values = values::compute(self.service, self.request, release, &self.secrets, &configuration);
         let hash = build::content_hash(&self.engine.digest(kind)?, &values);
         let history = History::read(&self.engine.client, &self.release).await?;
         let target = self.target(hash, values, &history);
@@ -115,6 +130,25 @@ impl<'a> Pass<'a> {
             Next::Stop(outcome) => Ok(self.take_back_or(&target, &history, outcome)),
             Next::Go => Ok(self.arrived(target, release)),
         }
+    }
+
+    /// The configuration that the spec asks for, or what stands in its way.
+    async fn configure(&mut self, release: &Release) -> Result<Result<Resolved, Outcome>, Error> {
+        let Request { namespace, common, .. } = self.request;
+        let sources = config::dereference(&self.engine.client, namespace, common).await?;
+        let mut resolved = match config::resolve(self.service, self.request, release, &sources) {
+            Ok(resolved) => resolved,
+            Err(refused) => {
+                let outcome = Outcome::from(refused);
+                self.checklist.failed(CONFIGURATION, outcome.message());
+                self.checklist.pending([RELEASE, WORKLOADS, PROOF].map(str::to_owned));
+                return Ok(Err(outcome));
+            }
+        };
+        resolved.confide(&mut self.secrets);
+        self.status.configuration = std::mem::take(&mut resolved.effective);
+        self.unknown = Some(std::mem::take(&mut resolved.unknown));
+        Ok(Ok(resolved))
     }
 
     /// Nothing is done and nothing looked at: it stands as it stood.
@@ -223,8 +257,8 @@ impl<'a> Pass<'a> {
         Ok(workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?.serving())
     }
 
-    pub(crate) fn note(&mut self, type_: EventType, reason: &'static str, message: String) {
-        self.notes.push(Note { type_, reason, message });
+    pub(crate) fn warn(&mut self, reason: &'static str, message: &str) {
+        self.notes.push(Note::warning(reason, message));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::batch::v1::Job;
-use kube::runtime::events::EventType;
 use kupenstack_core::Outcome;
 use kupenstack_helm::{UpgradeOptions, Values};
 
@@ -96,7 +95,7 @@ impl Pass<'_> {
         if drifted.is_empty() {
             return Ok(true);
         }
-        self.note(EventType::Warning, "DriftRepaired", format!("is put back: {}", drifted.join("; ")));
+        self.warn("DriftRepaired", &format!("is put back: {}", drifted.join("; ")));
         Ok(false)
     }
 

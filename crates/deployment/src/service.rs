@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kupenstack_api::cluster::{CommonSpec, OpenStackSpec, ServiceStatus, VolumeClaim};
+use kupenstack_api::cluster::{CommonSpec, Conf, OpenStackSpec, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{catalogue::Part, credentials::Generated, probe::NotProven};
 
@@ -44,6 +44,44 @@ impl Kind {
     }
 }
 
+/// How a service takes its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A file that oslo.config reads, as all services of OpenStack do.
+    Oslo,
+    /// Another file with sections.
+    Sections,
+    /// Arguments of its command. In a spec they make up one section, which has the service's name.
+    Flags,
+}
+
+/// A file that can be given whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum File {
+    Policy,
+    Paste,
+    Logging,
+}
+
+impl File {
+    /// Its name in a spec and in the chart's `conf`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Paste => "paste",
+            Self::Logging => "logging",
+        }
+    }
+
+    /// What it consists of.
+    pub(crate) fn entries(self) -> &'static str {
+        match self {
+            Self::Policy => "rules",
+            Self::Paste | Self::Logging => "sections",
+        }
+    }
+}
+
 /// A service of the cloud: what its chart needs and how it is proven to work. The engine does the rest.
 pub(crate) trait Service: Send + Sync + 'static {
     /// Which service this is.
@@ -64,12 +102,17 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// Values that only this service's chart has. `secrets` holds the generated credentials of all services so far.
     fn values(&self, request: &Request, secrets: &Secrets) -> Value;
 
-    /// The user's options as the chart's `conf`: sections of the service's configuration file.
-    fn conf(&self, request: &Request) -> Value {
-        match &request.common.settings.conf {
-            conf if conf.is_empty() => json!({}),
-            conf => json!({self.kind().object(): conf}),
-        }
+    /// How the service takes its options.
+    fn format(&self) -> Format;
+
+    /// Files that can be given whole.
+    fn files(&self) -> &'static [File] {
+        &[]
+    }
+
+    /// Options that the operator sets for this service; everything that a user says wins over them.
+    fn options(&self, _request: &Request) -> Conf {
+        Conf::new()
     }
 
     /// The service's object as the cloud's spec wants it: only fields that the cloud's spec sets.
@@ -101,13 +144,17 @@ impl Secrets {
         self.0.insert(format!("{}/{key}", kind.object()), value);
     }
 
+    /// Has another secret masked.
+    pub(crate) fn hide(&mut self, name: &str, value: SecretString) {
+        self.0.insert(name.to_owned(), value);
+    }
+
     /// `text` with every credential in it blackened: logs of failed pods may quote one.
     pub(crate) fn mask(&self, text: &str) -> String {
-        self.0
-            .values()
-            .map(ExposeSecret::expose_secret)
-            .filter(|s| !s.is_empty())
-            .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+        let mut secrets: Vec<_> = self.0.values().map(ExposeSecret::expose_secret).filter(|s| !s.is_empty()).collect();
+        // one may be the beginning of another, whose end must not be left
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 
     /// A credential of a service; `None` when that service has none yet.

@@ -15,6 +15,7 @@ use crate::{
     board::Board,
     controller::controller,
     engine::Engine,
+    references::References,
     service::{Kind, Service},
 };
 
@@ -38,12 +39,13 @@ pub(crate) fn controllers(
     context: &Context,
     engine: &Arc<Engine>,
     board: &Arc<Board>,
+    references: &References,
     namespace: &str,
 ) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
     vec![
-        controller::<cluster::MariaDB>(mariadb::MariaDB, context, engine, board, namespace),
-        controller::<cluster::Memcached>(memcached::Memcached, context, engine, board, namespace),
-        controller::<cluster::Keystone>(keystone::Keystone, context, engine, board, namespace),
-        controller::<cluster::Glance>(glance::Glance, context, engine, board, namespace),
+        controller::<cluster::MariaDB>(mariadb::MariaDB, context, engine, board, references, namespace),
+        controller::<cluster::Memcached>(memcached::Memcached, context, engine, board, references, namespace),
+        controller::<cluster::Keystone>(keystone::Keystone, context, engine, board, references, namespace),
+        controller::<cluster::Glance>(glance::Glance, context, engine, board, references, namespace),
     ]
 }

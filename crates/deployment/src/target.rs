@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::runtime::events::EventType;
 use kupenstack_agent::{Cause, Evidence, Severity};
 use kupenstack_api::cluster::FailedChange;
 use kupenstack_core::Outcome;
@@ -136,7 +135,7 @@ impl Pass<'_> {
             return outcome.sooner(left);
         }
         let message = format!("{}; it is taken back to revision {former}", trouble.message);
-        self.note(EventType::Warning, ROLLING_BACK, message.clone());
+        self.warn(ROLLING_BACK, &message);
         self.status.failed_change = Some(FailedChange {
             hash: target.hash.clone(),
             message: trouble.message,

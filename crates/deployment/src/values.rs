@@ -6,18 +6,25 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     catalogue::Release,
+    config::Resolved,
     service::{Kind, Request, Secrets, Service},
 };
 
 /// Everything that goes to the chart, in `OpenStack`-Helm's values contract.
-pub(crate) fn compute(service: &dyn Service, request: &Request, release: &Release, secrets: &Secrets) -> Value {
+pub(crate) fn compute(
+    service: &dyn Service,
+    request: &Request,
+    release: &Release,
+    secrets: &Secrets,
+    configuration: &Resolved,
+) -> Value {
     let common = &request.common;
     let settings = &common.settings;
     merge::layers([
         shared(service, request, release),
         endpoints(&common.region, secrets),
         without_nulls(service.values(request, secrets)),
-        json!({"conf": service.conf(request)}),
+        configuration.values.clone(),
         json!({"images": {"tags": settings.images}}),
         json!(settings.values.clone().unwrap_or_default()),
     ])

@@ -56,7 +56,8 @@ Takes: conf (the map), at (its name in the values, for messages).
 {{ toJson .value }}
 {{- else -}}
 {{- $text := toString .value -}}
-{{- if regexMatch "[\\n\\r]" $text }}{{ fail (printf "%s holds a line break: it would start a new option" .at) }}{{ end -}}
+{{- /* an indented line goes on with the value; any other, and an empty one, would end it */ -}}
+{{- if regexMatch "\\r|\\n([^ \\t]|[ \\t]*(\\n|$))" $text }}{{ fail (printf "%s holds a line break: it would start a new option" .at) }}{{ end -}}
 {{ $text }}
 {{- end -}}
 {{- end -}}

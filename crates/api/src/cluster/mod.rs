@@ -1,5 +1,6 @@
 //! `cluster.kupenstack.io/v1`: OpenStack itself as Kubernetes objects.
 
+mod configuration;
 mod glance;
 mod keystone;
 mod mariadb;
@@ -7,6 +8,7 @@ mod memcached;
 mod openstack;
 mod service;
 
+pub use configuration::{CommonConf, ConfSource, EffectiveOption, FileSource, Files, ObjectKey, ObjectKeys};
 pub use glance::{Glance, GlanceReplicas, GlanceSpec, GlanceTemplate};
 pub use keystone::{Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
 pub use mariadb::{MariaDB, MariaDBSpec, MariaDBTemplate};

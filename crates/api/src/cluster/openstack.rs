@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    glance::GlanceTemplate, keystone::KeystoneTemplate, mariadb::MariaDBTemplate, memcached::MemcachedTemplate,
-    service::default_region,
+    configuration::CommonConf, glance::GlanceTemplate, keystone::KeystoneTemplate, mariadb::MariaDBTemplate,
+    memcached::MemcachedTemplate, service::default_region,
 };
 use crate::{Conditions, HasConditions, common::is_default};
 
@@ -61,6 +61,10 @@ pub struct OpenStackSpec {
     /// Where data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
+
+    /// Options for every service that has an oslo.config file: Keystone, Glance.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub common: CommonConf,
 
     /// Settings of the single services.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Conditions, HasConditions};
+use super::configuration::{ConfSource, EffectiveOption, Files};
+use crate::{Conditions, HasConditions, common::is_default};
 
 /// oslo.config sections: section name → option → value.
 pub type Conf = BTreeMap<String, BTreeMap<String, Value>>;
@@ -21,6 +22,16 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "conf_schema")]
     pub conf: Conf,
+
+    /// Secrets and ConfigMaps in the service's namespace with more options, as text in the syntax of the configuration
+    /// file; they win over `conf`, the last one over all. What they hold is followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub conf_from: Vec<ConfSource>,
+
+    /// Whole files, in place of those that the service brings.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub files: Files,
 
     /// Raw values for the service's Helm chart; they have the last word over everything the operator computes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +70,16 @@ pub struct CommonSpec {
     /// While true the operator changes nothing of this service.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+
+    /// Options that the cloud sets for all its services (`OpenStack.spec.common`); `conf` wins over them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "conf_schema")]
+    pub common_conf: Conf,
+
+    /// Secrets and ConfigMaps with options that the cloud sets for all its services; `conf` wins over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub common_conf_from: Vec<ConfSource>,
 
     /// Configuration, images, placement.
     #[serde(flatten)]
@@ -132,8 +153,8 @@ pub struct FailedChange {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceStatus {
-    /// `Ready`: as declared. `Available`: requests are answered, perhaps by what ran before a change. `Reconciling` or
-    /// `Stalled` while true.
+    /// `Ready`: as declared. `Available`: requests are answered, perhaps by what ran before a change. `Reconciling`,
+    /// `Stalled` or `UnknownOptions` while true.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Conditions,
@@ -158,6 +179,10 @@ pub struct ServiceStatus {
     /// URL of the service inside the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// Options that are not the service's defaults, by name, each with what set it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub configuration: Vec<EffectiveOption>,
     /// The rollout as a checklist, in order.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -208,7 +233,7 @@ impl HasConditions for ServiceStatus {
     }
 }
 
-fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "maxProperties": 256,

@@ -12,7 +12,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Kind, Request, Secrets, Service},
+    service::{File, Format, Kind, Request, Secrets, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
 };
 
@@ -43,6 +43,14 @@ impl Service for Glance {
 
     fn component(&self) -> &'static str {
         "api"
+    }
+
+    fn format(&self) -> Format {
+        Format::Oslo
+    }
+
+    fn files(&self) -> &'static [File] {
+        &[File::Policy, File::Paste, File::Logging]
     }
 
     fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {

@@ -9,7 +9,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Kind, Request, Secrets, Service},
+    service::{File, Format, Kind, Request, Secrets, Service},
     values::{ADMIN_PASSWORD, DB_PASSWORD},
 };
 
@@ -45,6 +45,14 @@ impl Service for Keystone {
 
     fn component(&self) -> &'static str {
         "api"
+    }
+
+    fn format(&self) -> Format {
+        Format::Oslo
+    }
+
+    fn files(&self) -> &'static [File] {
+        &[File::Policy, File::Logging]
     }
 
     fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {

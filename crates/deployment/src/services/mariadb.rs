@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Kind, Request, Secrets, Service},
+    service::{Format, Kind, Request, Secrets, Service},
     values::ROOT_PASSWORD,
 };
 
@@ -33,6 +33,10 @@ impl Service for MariaDB {
 
     fn component(&self) -> &'static str {
         "server"
+    }
+
+    fn format(&self) -> Format {
+        Format::Sections
     }
 
     fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {

@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Kind, Request, Secrets, Service},
+    service::{Format, Kind, Request, Secrets, Service},
     values::CACHE_KEY,
 };
 
@@ -36,12 +36,11 @@ impl Service for Memcached {
         "server"
     }
 
-    fn values(&self, request: &Request, _secrets: &Secrets) -> Value {
-        // it has command-line options rather than a file with sections; they are written as the section `memcached`
-        json!({"conf": {"memcached": request.common.settings.conf.get("memcached")}})
+    fn format(&self) -> Format {
+        Format::Flags
     }
 
-    fn conf(&self, _request: &Request) -> Value {
+    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
         json!({})
     }
 

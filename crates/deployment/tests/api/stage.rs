@@ -133,7 +133,7 @@ impl Stage {
         self.api::<Secret>().patch(&name, &PatchParams::apply("user"), &Patch::Apply(&secret)).await.unwrap();
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
