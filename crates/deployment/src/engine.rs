@@ -14,15 +14,17 @@ use std::{
 
 use jiff::Timestamp;
 use kube::Client;
+use kube::runtime::events::EventType;
 use kupenstack_api::cluster::{ServiceStatus, Step};
 use kupenstack_core::{Outcome, conditions, reason};
 use kupenstack_helm::{Capabilities, ChartRef, Helm, ReleaseRef, UpgradeOptions, Values};
-use kupenstack_runtime::Context;
+use kupenstack_runtime::{Context, Events};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
     Error, Settings,
+    adopt::ByHand,
     board::Board,
     build::{self, Built},
     catalogue::Release,
@@ -38,9 +40,10 @@ use crate::{
 /// Drives every service.
 pub(crate) struct Engine {
     pub(crate) client: Client,
-    helm: Arc<dyn Helm>,
+    pub(crate) helm: Arc<dyn Helm>,
     charts: PathBuf,
-    board: Arc<Board>,
+    pub(crate) board: Arc<Board>,
+    events: Events,
     kubernetes: OnceCell<String>,
     /// Digest and version of each chart; charts don't change while the process lives.
     digests: Mutex<HashMap<Kind, String>>,
@@ -61,6 +64,7 @@ impl Engine {
             helm: Arc::clone(&settings.helm),
             charts: settings.charts.clone(),
             board,
+            events: Events::new(context.client.clone()),
             kubernetes: OnceCell::new(),
             digests: Mutex::default(),
             rendered: Mutex::default(),
@@ -91,22 +95,6 @@ impl Engine {
         status.observed_generation = request.generation;
         status.conditions = conditions::render(&outcome, request.generation, &request.status.conditions, now);
         Ok((outcome, status))
-    }
-
-    /// Removes the service. Data and the credentials that open it stay.
-    pub(crate) async fn remove(&self, service: &dyn Service, request: &Request) -> Result<Outcome, Error> {
-        self.board.ready().await?;
-        let dependents: Vec<_> = Kind::ALL
-            .into_iter()
-            .filter(|k| self.board.standing(*k).is_some() && crate::services::depends_on(*k, service.kind()))
-            .map(Kind::name)
-            .collect();
-        if !dependents.is_empty() {
-            let message = format!("is removed after {}", dependents.join(", "));
-            return Ok(Outcome::waiting(reason::DELETING, message));
-        }
-        self.helm.uninstall(&ReleaseRef::new(&request.namespace, service.kind().object())).await?;
-        Ok(Outcome::ready("removed; its data is kept"))
     }
 
     fn chart(&self, kind: Kind) -> PathBuf {
@@ -177,16 +165,31 @@ impl Pass<'_> {
             Ok(release) => release,
             Err(message) => return Ok(Outcome::blocked("UnknownRelease", message)),
         };
+        let installed = record::newest(&self.engine.client, &self.release).await?;
+        let by_hand = installed.clone().filter(Record::is_by_hand);
+        if let (Some(record), false) = (&by_hand, self.request.common.adopt) {
+            return self.by_hand(record).refusal(release).await;
+        }
         if let Next::Stop(outcome) = self.await_dependencies() {
             return Ok(outcome);
+        }
+        if let Some(record) = &by_hand
+            && let Some(note) = self.by_hand(record).take_over(release).await?
+        {
+            self.announce("Adopted", &note).await;
         }
         self.secrets = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
         self.checklist.done(CREDENTIALS);
         let values = values::compute(self.service, self.request, release, &self.secrets);
+        if let Some(message) = self.service.refusal(self.request, &values) {
+            return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
+        }
         let hash = build::content_hash(&self.engine.digest(kind)?, &values);
-        let installed = record::newest(&self.engine.client, &self.release).await?;
         if let Next::Stop(outcome) = self.roll_out(&hash, &values, installed).await? {
             return Ok(outcome);
+        }
+        if let Some((reason, note)) = self.service.upkeep(&self.engine.client, self.request, &values).await? {
+            self.announce(reason, &note).await;
         }
         self.prove().await.map(|next| match next {
             Next::Stop(outcome) => outcome,
@@ -199,14 +202,33 @@ impl Pass<'_> {
         })
     }
 
-    /// Nothing is done and nothing looked at: it stands as it stood.
+    fn by_hand<'a>(&'a self, record: &'a Record) -> ByHand<'a> {
+        let (client, service, request) = (&self.engine.client, self.service, self.request);
+        ByHand { client, service, request, release: &self.release, record }
+    }
+
+    async fn announce(&self, reason: &str, note: &str) {
+        let note = self.secrets.mask(note);
+        self.engine.events.publish(&self.request.reference(), EventType::Normal, reason, &note).await;
+    }
+
+    /// Nothing is done and nothing looked at: what was known of it then is said as what it is, old.
     fn paused(&mut self) -> Outcome {
         self.checklist.repeat();
-        let ready = conditions::find(&self.request.status.conditions, conditions::READY);
-        if ready.is_some_and(|c| c.status == "True") {
-            return Outcome::Done { reason: reason::PAUSED, message: "spec.paused is true".to_owned() };
+        let before = conditions::find(&self.request.status.conditions, conditions::READY);
+        let ready = before.is_some_and(|c| c.status == "True");
+        let message = match before {
+            Some(c) if c.reason == reason::PAUSED => c.message.clone(),
+            _ => {
+                let was = if ready { "it was ready then" } else { "it was not ready then" };
+                format!("spec.paused is true: it is not looked at since {}; {was}", self.checklist.now())
+            }
+        };
+        if ready {
+            Outcome::Done { reason: reason::PAUSED, message }
+        } else {
+            Outcome::blocked(reason::PAUSED, message)
         }
-        Outcome::blocked(reason::PAUSED, "spec.paused is true; it was not ready when it was paused")
     }
 
     fn await_dependencies(&mut self) -> Next {

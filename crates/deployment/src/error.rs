@@ -38,13 +38,36 @@ pub enum Error {
         /// Name of the key.
         key: String,
     },
+    /// A Helm record can't be read.
+    #[error("Secret {name} is no record of a release that can be read")]
+    Record {
+        /// Name of the Secret.
+        name: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A release made by hand does not say a password that it runs with.
+    #[error(
+        "release {release} was made by hand without the value {path}; set it there by helm upgrade --reuse-values, as it is in use"
+    )]
+    NoPassword {
+        /// Name of the release.
+        release: String,
+        /// Path of the value.
+        path: String,
+    },
 }
 
 impl Error {
     /// Whether only a person can cure it; everything else may pass by itself.
     pub(crate) fn needs_a_person(&self) -> bool {
         match self {
-            Self::Values(_) | Self::Chart { .. } | Self::Rendered { .. } | Self::Credential { .. } => true,
+            Self::Values(_)
+            | Self::Chart { .. }
+            | Self::Rendered { .. }
+            | Self::Credential { .. }
+            | Self::Record { .. }
+            | Self::NoPassword { .. } => true,
             Self::Helm(_) | Self::Kubernetes(_) => false,
         }
     }
@@ -58,6 +81,8 @@ impl Error {
             Self::Chart { .. } => "ChartUnreadable",
             Self::Rendered { .. } => "ChartUnusable",
             Self::Credential { .. } => "CredentialLost",
+            Self::Record { .. } => "RecordUnreadable",
+            Self::NoPassword { .. } => "PasswordUnknown",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! needs. The top-level controller of `OpenStack` creates the service objects and sums them up. This crate must not
 //! know the resources that users create in OpenStack, nor how Helm is called.
 
+mod adopt;
 mod board;
 mod build;
 mod catalogue;
@@ -13,9 +14,11 @@ mod controller;
 mod credentials;
 mod engine;
 mod error;
+mod fernet;
 mod jobs;
 mod probe;
 mod record;
+mod removal;
 mod service;
 mod services;
 mod values;

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::BoxFuture;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kupenstack_api::cluster::{CommonSpec, OpenStackSpec, ServiceStatus, VolumeClaim};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::Client;
+use kupenstack_api::cluster::{CommonSpec, Fernet, OpenStackSpec, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::{catalogue::Part, credentials::Generated, probe::NotProven};
+use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven};
 
 /// Index of a service in the order in which services start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +92,21 @@ pub(crate) trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Why the spec can't be, under the values that it leads to: names the field and what would do.
+    fn refusal(&self, _request: &Request, _values: &Value) -> Option<String> {
+        None
+    }
+
+    /// What is to be done from time to time while the service's pods run. What was done, as an event's reason and note.
+    fn upkeep<'a>(
+        &'a self,
+        _client: &'a Client,
+        _request: &'a Request,
+        _values: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<(&'static str, String)>, Error>> {
+        ready(Ok(None)).boxed()
+    }
+
     /// Proves by a real request that the service works.
     fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>>;
 }
@@ -125,5 +144,20 @@ pub(crate) struct Request {
     pub(crate) common: CommonSpec,
     pub(crate) replicas: BTreeMap<&'static str, i32>,
     pub(crate) volume: Option<VolumeClaim>,
+    pub(crate) fernet: Option<Fernet>,
     pub(crate) status: ServiceStatus,
+}
+
+impl Request {
+    /// The service's object, for events.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.owner.api_version.clone()),
+            kind: Some(self.owner.kind.clone()),
+            name: Some(self.owner.name.clone()),
+            namespace: Some(self.namespace.clone()),
+            uid: Some(self.owner.uid.clone()),
+            ..ObjectReference::default()
+        }
+    }
 }

@@ -8,13 +8,15 @@ mod openstack;
 mod service;
 
 pub use glance::{Glance, GlanceReplicas, GlanceSpec, GlanceTemplate};
-pub use keystone::{Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
+pub use keystone::{Fernet, Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
 pub use mariadb::{MariaDB, MariaDBSpec, MariaDBTemplate};
 pub use memcached::{Memcached, MemcachedReplicas, MemcachedSpec, MemcachedTemplate};
 pub use openstack::{
     ImageSource, OpenStack, OpenStackSpec, OpenStackStatus, Projects, ServiceSummary, Services, Storage,
 };
-pub use service::{CommonSpec, Conf, ServiceResource, ServiceStatus, Settings, Step, StepState, VolumeClaim};
+pub use service::{
+    CommonSpec, Conf, DeletionPolicy, ServiceResource, ServiceStatus, Settings, Step, StepState, VolumeClaim,
+};
 
 /// API group of the kinds in this module.
 pub const GROUP: &str = "cluster.kupenstack.io";
