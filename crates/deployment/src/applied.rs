@@ -22,6 +22,10 @@ pub(crate) struct Applied {
     pub(crate) objects: Vec<Value>,
     /// The hooks of the chart, which only the engine runs.
     pub(crate) hooks: Vec<Value>,
+    /// The values it was made from.
+    pub(crate) values: Value,
+    /// The chart's own values, below those.
+    pub(crate) defaults: Value,
     /// Helm's or our account of it.
     pub(crate) description: String,
 }
@@ -34,6 +38,10 @@ struct Recorded {
     #[serde(default)]
     hooks: Vec<Hook>,
     #[serde(default)]
+    config: Value,
+    #[serde(default)]
+    chart: Chart,
+    #[serde(default)]
     info: Info,
 }
 
@@ -41,6 +49,12 @@ struct Recorded {
 struct Hook {
     #[serde(default)]
     manifest: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Chart {
+    #[serde(default)]
+    values: Value,
 }
 
 #[derive(Deserialize, Default)]
@@ -88,7 +102,13 @@ fn decode(packed: &[u8]) -> Result<Applied, String> {
     for hook in &recorded.hooks {
         hooks.extend(parse(&hook.manifest)?);
     }
-    Ok(Applied { objects: parse(&recorded.manifest)?, hooks, description: recorded.info.description })
+    Ok(Applied {
+        objects: parse(&recorded.manifest)?,
+        hooks,
+        values: recorded.config,
+        defaults: recorded.chart.values,
+        description: recorded.info.description,
+    })
 }
 
 #[cfg(test)]
@@ -111,10 +131,11 @@ mod tests {
         let applied = decode(&packed(&json!({
             "manifest": "---\nkind: Service\nmetadata: {name: s}\n---\nkind: Secret\nmetadata: {name: x}\n",
             "hooks": [{"name": "j", "manifest": "kind: Job\nmetadata: {name: j}\n"}],
-            "info": {"description": "d"},
+            "config": {"a": 1}, "chart": {"metadata": {}, "values": null}, "info": {"description": "d"},
         })))
         .unwrap();
         assert_eq!((applied.objects.len(), applied.hooks.len()), (2, 1));
+        assert_eq!((&applied.values, &applied.defaults), (&json!({"a": 1}), &Value::Null));
         assert_eq!(applied.description, "d");
     }
 

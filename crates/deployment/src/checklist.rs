@@ -29,6 +29,11 @@ impl<'a> Checklist<'a> {
         self.push(name.into(), StepState::Failed, Some(message.into()));
     }
 
+    /// The time of the pass, in whole seconds.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.now.as_second()).unwrap_or(self.now)
+    }
+
     /// Steps that are still to come.
     pub(crate) fn pending(&mut self, names: impl IntoIterator<Item = String>) {
         for name in names {
@@ -49,7 +54,7 @@ impl<'a> Checklist<'a> {
         let before = self.previous.iter().find(|p| p.name == name && p.state == state);
         let since = before.and_then(|p| p.since.clone()).or_else(|| match state {
             StepState::Pending => None,
-            _ => Timestamp::from_second(self.now.as_second()).ok().map(|t| t.to_string()),
+            _ => Some(self.now().to_string()),
         });
         self.steps.push(Step { name, state, since, message });
     }

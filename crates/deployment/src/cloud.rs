@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch},
+    api::{ApiResource, DynamicObject, Patch},
 };
 use kupenstack_api::{
     FINALIZER, HasConditions,
-    cluster::{GROUP, OpenStack, OpenStackStatus, ServiceSummary},
+    cluster::{DeletionPolicy, GROUP, OpenStack, OpenStackStatus, ServiceSummary},
 };
 use kupenstack_core::{Outcome, conditions, hash, merge, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     Settings,
     board::{Board, Standing},
+    removal::delete,
     service::{Format, Kind},
     services,
 };
@@ -58,10 +59,15 @@ impl Reconcile<OpenStack> for Cloud {
             self.board.ready().await?;
             let api: Api<OpenStack> = Api::all(self.client.clone());
             let Some(cloud) = api.get_opt(&cloud.name_any()).await? else { return Ok(Outcome::ready("gone")) };
+            if cloud.meta().deletion_timestamp.is_none() && !apply::has_finalizer(&cloud, FINALIZER) {
+                apply::add_finalizer(&api, &cloud, FINALIZER).await?;
+                // nothing is made in this pass: the object may have been deleted before the finalizer could hold it
+                return Ok(Outcome::waiting("Starting", "looked at again at once, with its finalizer"));
+            }
             let outcome = if cloud.meta().deletion_timestamp.is_some() {
                 self.remove(&api, &cloud).await?
             } else {
-                self.converge(&api, &cloud).await?
+                self.converge(&cloud).await?
             };
             self.report(&api, &cloud, &outcome).await?;
             Ok(outcome)
@@ -71,7 +77,7 @@ impl Reconcile<OpenStack> for Cloud {
 }
 
 impl Cloud {
-    async fn converge(&self, api: &Api<OpenStack>, cloud: &OpenStack) -> Result<Outcome, Failure> {
+    async fn converge(&self, cloud: &OpenStack) -> Result<Outcome, Failure> {
         if cloud.spec.namespace != self.namespace {
             let message = format!(
                 "spec.namespace: this operator may only work in namespace {}; use that, or install the operator with cloud.namespace={}",
@@ -82,13 +88,15 @@ impl Cloud {
         if let Err(message) = crate::catalogue::Release::find(&cloud.spec.release) {
             return Ok(Outcome::blocked("UnknownRelease", message));
         }
-        if !apply::has_finalizer(cloud, FINALIZER) {
-            apply::add_finalizer(api, cloud, FINALIZER).await?;
-        }
         for kind in Kind::ALL {
-            self.apply_service(kind, cloud).await?;
+            if enabled(kind, cloud) {
+                self.apply_service(kind, cloud).await?;
+            } else {
+                self.switch_off(kind, cloud).await?;
+            }
         }
-        let mut missing = Kind::ALL.into_iter().filter_map(|kind| match self.board.standing(kind) {
+        let wanted = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud));
+        let mut missing = wanted.filter_map(|kind| match self.board.standing(kind) {
             Some(standing) if standing.ready => None,
             other => Some((kind, other)),
         });
@@ -109,16 +117,25 @@ impl Cloud {
     async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<(), Failure> {
         let api = self.service_api(kind);
         let existing = api.get_opt(kind.object()).await?;
+        let paused = existing.as_ref().is_some_and(|e| e.data["spec"]["paused"] == true);
+        if paused || existing.as_ref().is_some_and(|e| e.meta().deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        self.write_service(kind, cloud, existing.as_ref()).await
+    }
+
+    async fn write_service(
+        &self,
+        kind: Kind,
+        cloud: &OpenStack,
+        existing: Option<&DynamicObject>,
+    ) -> Result<(), Failure> {
         let spec = declared(kind, cloud);
         let digest = hash::of(&spec);
-        if let Some(existing) = &existing {
-            let paused = existing.data["spec"]["paused"] == true;
-            // that all is so does not say that nothing more is: a field that was taken back is seen by the digest
-            let applied = existing.annotations().get(DECLARED) == Some(&digest);
-            let so = applied && contains(&existing.data["spec"], &spec);
-            if paused || existing.meta().deletion_timestamp.is_some() || so {
-                return Ok(());
-            }
+        // that all is so does not say that nothing more is: a field that was taken back is seen by the digest
+        let applied = existing.is_some_and(|e| e.annotations().get(DECLARED) == Some(&digest));
+        if applied && existing.is_some_and(|e| contains(&e.data["spec"], &spec)) {
+            return Ok(());
         }
         let object = json!({
             "apiVersion": format!("{GROUP}/v1"),
@@ -130,7 +147,18 @@ impl Cloud {
             },
             "spec": spec,
         });
-        api.patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
+        self.service_api(kind).patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
+        Ok(())
+    }
+
+    /// Deletes the object of a service that the cloud is not to have any more. It waits by itself for those that need it.
+    async fn switch_off(&self, kind: Kind, cloud: &OpenStack) -> Result<(), Failure> {
+        let api = self.service_api(kind);
+        let Some(service) = api.get_opt(kind.object()).await? else { return Ok(()) };
+        let paused = service.data["spec"]["paused"] == true;
+        if !paused && is_ours(&service, cloud) && service.meta().deletion_timestamp.is_none() {
+            delete(&api, kind.object()).await?;
+        }
         Ok(())
     }
 
@@ -140,18 +168,19 @@ impl Cloud {
         for kind in Kind::ALL {
             let services = self.service_api(kind);
             let Some(service) = services.get_opt(kind.object()).await? else { continue };
-            let ours = service.owner_references().iter().any(|o| Some(&o.uid) == cloud.meta().uid.as_ref());
-            if !ours {
+            if !is_ours(&service, cloud) {
                 continue;
             }
             if service.meta().deletion_timestamp.is_none() {
-                services.delete(kind.object(), &DeleteParams::default()).await?;
+                // what the spec says last about data and release holds, though nobody may have had the time to apply it
+                self.write_service(kind, cloud, Some(&service)).await?;
+                delete(&services, kind.object()).await?;
             }
             left.push(kind.name());
         }
         if left.is_empty() {
             apply::remove_finalizer(api, cloud, FINALIZER).await?;
-            return Ok(Outcome::ready("removed; its data is kept"));
+            return Ok(Outcome::ready("removed"));
         }
         Ok(Outcome::waiting(reason::DELETING, format!("waits until {} are gone", left.join(", "))))
     }
@@ -165,14 +194,15 @@ impl Cloud {
             Some(id) => Some(id.clone()),
             None => self.cluster_id().await?,
         };
-        let services: Vec<_> = Kind::ALL.into_iter().filter_map(|kind| self.summary(kind)).collect();
-        let ready = services.iter().filter(|s| s.ready).count();
+        let services: Vec<_> = Kind::ALL.into_iter().filter_map(|kind| self.summary(kind, cloud)).collect();
+        let wanted: Vec<_> = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud)).collect();
+        let ready = wanted.iter().filter(|kind| self.board.standing(**kind).is_some_and(|s| s.ready)).count();
         let generation = cloud.meta().generation;
         let status = OpenStackStatus {
             conditions: conditions::render(outcome, generation, &old.conditions, Timestamp::now()),
             observed_generation: generation,
             cluster_id,
-            ready: Some(format!("{ready}/{}", Kind::ALL.len())),
+            ready: Some(format!("{ready}/{}", wanted.len())),
             services,
         };
         apply::status(api, cloud, cloud.status.as_ref(), &status).await?;
@@ -180,8 +210,17 @@ impl Cloud {
         Ok(())
     }
 
-    fn summary(&self, kind: Kind) -> Option<ServiceSummary> {
-        let standing = self.board.standing(kind)?;
+    fn summary(&self, kind: Kind, cloud: &OpenStack) -> Option<ServiceSummary> {
+        let standing = match self.board.standing(kind) {
+            None if !enabled(kind, cloud) => Standing {
+                ready: false,
+                available: false,
+                stalled: false,
+                reason: "Disabled".to_owned(),
+                message: format!("spec.services.{}.enabled is false", kind.object()),
+            },
+            standing => standing?,
+        };
         Some(ServiceSummary {
             kind: kind.name().to_owned(),
             ready: standing.ready,
@@ -224,12 +263,34 @@ fn declared(kind: Kind, cloud: &OpenStack) -> Value {
             common["commonConfFrom"] = json!(spec.common.conf_from);
         }
     }
+    if spec.deletion_policy != DeletionPolicy::default() {
+        common["deletionPolicy"] = json!(spec.deletion_policy);
+    }
+    if spec.adopt {
+        common["adopt"] = json!(true);
+    }
     let mut own = services::of(kind).declared_by(spec);
-    let class = spec.storage.as_ref().and_then(|s| s.class_name.as_ref());
-    if let (Some(class), true) = (class, services::of(kind).has_volume()) {
-        own = merge::layers([json!({"volume": {"className": class}}), own]);
+    if let Some(own) = own.as_object_mut() {
+        own.remove(ENABLED);
+    }
+    if let (Some(storage), true) = (&spec.storage, services::of(kind).has_volume()) {
+        // the storage's fields are those of a volume that are not its size
+        own = merge::layers([json!({"volume": storage}), own]);
     }
     merge::layers([common, own])
+}
+
+/// Field of a service in the cloud's spec that says whether there is to be an object of it at all.
+const ENABLED: &str = "enabled";
+
+/// Whether the cloud is to have the service.
+fn enabled(kind: Kind, cloud: &OpenStack) -> bool {
+    services::of(kind).declared_by(&cloud.spec)[ENABLED] != false
+}
+
+/// Whether the cloud made the service's object.
+fn is_ours(service: &DynamicObject, cloud: &OpenStack) -> bool {
+    service.owner_references().iter().any(|o| Some(&o.uid) == cloud.meta().uid.as_ref())
 }
 
 /// Whether everything in `wanted` is so in `actual`.
@@ -275,5 +336,25 @@ mod tests {
             let same = declared(kind, &before) == declared(kind, &after);
             assert_eq!(same, kind != Kind::Glance, "{}", kind.name());
         }
+    }
+
+    /// The admission rules are text in the API's types, the dependencies are data here.
+    #[test]
+    fn admission_refuses_to_switch_off_exactly_what_others_need() {
+        let crds = json!(kupenstack_api::crds::all());
+        let crd = crds.as_array().unwrap().iter().find(|c| c["spec"]["names"]["kind"] == "OpenStack").unwrap();
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let rules = spec["properties"]["services"]["x-kubernetes-validations"].as_array().unwrap();
+        let mut expected = Vec::new();
+        for (needed, dependent) in Kind::ALL.iter().flat_map(|k| Kind::ALL.map(|d| (*k, d))) {
+            if services::depends_on(dependent, needed) {
+                let field = |kind: Kind| format!("self.?{}.?enabled.orValue(true)", kind.object());
+                expected.push(format!("{} || !{}", field(needed), field(dependent)));
+            }
+        }
+        let mut found: Vec<_> = rules.iter().map(|r| r["rule"].as_str().unwrap().to_owned()).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
     }
 }

@@ -172,6 +172,7 @@ fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Reque
         common: object.common().clone(),
         replicas: object.replicas(),
         volume: object.volume().cloned(),
+        fernet: object.fernet().cloned(),
         status: object.status().cloned().unwrap_or_default(),
         retry: object.meta().annotations.as_ref().and_then(|a| a.get(crate::RETRY)).cloned(),
     }

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ObjectMeta, Patch, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PostParams},
 };
 use kupenstack_openstack::CloudConfig;
 use kupenstack_runtime::apply;
@@ -19,8 +18,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use crate::{
-    Error,
+    Error, fernet,
     jobs::SERVICE,
+    removal::delete,
     service::{Kind, Secrets, Service},
 };
 
@@ -28,6 +28,8 @@ use crate::{
 const LABEL: &str = "kupenstack.io/credentials";
 /// Secret with the administrator's access to the cloud.
 const ADMIN: &str = "openstack-admin";
+/// Annotation with the revision of a release made by hand whose passwords these are.
+const TAKEN_OVER: &str = "kupenstack.io/taken-over";
 /// Label on every Secret that holds a `clouds.yaml`.
 const CLOUDS_LABEL: &str = "kupenstack.io/clouds-yaml";
 
@@ -94,6 +96,60 @@ pub(crate) async fn hand_out(
     Ok(())
 }
 
+/// The revision of a release made by hand that the service's passwords were taken from.
+pub(crate) async fn taken_over(client: &Client, namespace: &str, kind: Kind) -> Result<Option<u32>, Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let secret = api.get_metadata_opt(&name(kind)).await?;
+    Ok(secret.and_then(|s| s.annotations().get(TAKEN_OVER)?.parse().ok()))
+}
+
+/// Makes passwords that are in use already the service's own, also in place of others: those open nothing any more.
+pub(crate) async fn take_over(
+    client: &Client,
+    namespace: &str,
+    kind: Kind,
+    passwords: &BTreeMap<&'static str, ByteString>,
+    revision: u32,
+) -> Result<(), Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let name = name(kind);
+    let existing = api.get_metadata_opt(&name).await?;
+    let patch = json!({
+        "metadata": {
+            "annotations": {TAKEN_OVER: revision.to_string()},
+            "resourceVersion": existing.as_ref().and_then(ResourceExt::resource_version),
+        },
+        "data": passwords,
+    });
+    if existing.is_some() {
+        api.patch(&name, &kube::api::PatchParams::default(), &Patch::Merge(&patch)).await?;
+        return Ok(());
+    }
+    let mut secret = Secret {
+        metadata: metadata(&name, [(LABEL, kind.object())]),
+        data: Some(passwords.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect()),
+        ..Secret::default()
+    };
+    secret.annotations_mut().insert(TAKEN_OVER.to_owned(), revision.to_string());
+    api.create(&PostParams::default(), &secret).await?;
+    Ok(())
+}
+
+/// Removes all credentials of a service.
+pub(crate) async fn remove(client: &Client, namespace: &str, service: &dyn Service) -> Result<(), Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    delete(&api, &name(service.kind())).await?;
+    for generated in service.credentials() {
+        if let Generated::FernetKeys(name) = generated {
+            delete(&api, name).await?;
+        }
+    }
+    let handed_out =
+        ListParams::default().labels(&format!("{CLOUDS_LABEL}=true,{SERVICE}={}", service.kind().object()));
+    api.delete_collection(&DeleteParams::default(), &handed_out).await?;
+    Ok(())
+}
+
 fn name(kind: Kind) -> String {
     format!("{}-credentials", kind.object())
 }
@@ -147,8 +203,7 @@ fn password() -> String {
 }
 
 fn fernet_keys(name: &str, kind: Kind) -> Secret {
-    // 32 random bytes in URL-safe base64 are what keystone-manage writes too
-    let key = || ByteString(URL_SAFE.encode(rand::random::<[u8; 32]>()).into_bytes());
+    let key = || ByteString(fernet::key());
     Secret {
         metadata: metadata(name, [(LABEL, kind.object())]),
         data: Some(BTreeMap::from([("0".to_owned(), key()), ("1".to_owned(), key())])),

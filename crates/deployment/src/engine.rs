@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use kube::{Client, runtime::events::EventType};
 use kupenstack_api::cluster::ServiceStatus;
-use kupenstack_core::{Outcome, reason};
+use kupenstack_core::Outcome;
 use kupenstack_helm::{Capabilities, ChartRef, Helm, ReleaseRef, Values};
 use kupenstack_runtime::Context;
 use serde_json::Value;
@@ -55,6 +55,10 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    pub(crate) fn normal(reason: &'static str, message: &str) -> Self {
+        Self { type_: EventType::Normal, reason, message: message.to_owned() }
+    }
+
     pub(crate) fn warning(reason: &'static str, message: &str) -> Self {
         Self { type_: EventType::Warning, reason, message: message.to_owned() }
     }
@@ -92,22 +96,6 @@ impl Engine {
         self.board.ready().await?;
         self.inventory.ready().await?;
         Box::pin(Pass::new(self, service, request, Timestamp::now()).whole()).await
-    }
-
-    /// Removes the service. Data and the credentials that open it stay.
-    pub(crate) async fn remove(&self, service: &dyn Service, request: &Request) -> Result<Outcome, Error> {
-        self.board.ready().await?;
-        let dependents: Vec<_> = Kind::ALL
-            .into_iter()
-            .filter(|k| self.board.standing(*k).is_some() && crate::services::depends_on(*k, service.kind()))
-            .map(Kind::name)
-            .collect();
-        if !dependents.is_empty() {
-            let message = format!("is removed after {}", dependents.join(", "));
-            return Ok(Outcome::waiting(reason::DELETING, message));
-        }
-        self.helm.uninstall(&ReleaseRef::new(&request.namespace, service.kind().object())).await?;
-        Ok(Outcome::ready("removed; its data is kept"))
     }
 
     pub(crate) fn chart(&self, kind: Kind) -> ChartRef {

@@ -46,6 +46,16 @@ pub enum Error {
         /// Name of the key.
         key: String,
     },
+    /// A release made by hand does not say a password that it runs with.
+    #[error(
+        "release {release} was made by hand without the value {path}; set it there by helm upgrade --reuse-values, as it is in use"
+    )]
+    NoPassword {
+        /// Name of the release.
+        release: String,
+        /// Path of the value.
+        path: String,
+    },
 }
 
 impl Error {
@@ -56,7 +66,8 @@ impl Error {
             | Self::Chart { .. }
             | Self::Rendered { .. }
             | Self::Credential { .. }
-            | Self::Record { .. } => true,
+            | Self::Record { .. }
+            | Self::NoPassword { .. } => true,
             Self::Helm(_) | Self::Kubernetes(_) => false,
         }
     }
@@ -69,8 +80,9 @@ impl Error {
             Self::Kubernetes(e) => e.reason(),
             Self::Chart { .. } => "ChartUnreadable",
             Self::Rendered { .. } => "ChartUnusable",
-            Self::Record { .. } => "RecordUnreadable",
             Self::Credential { .. } => "CredentialLost",
+            Self::Record { .. } => "RecordUnreadable",
+            Self::NoPassword { .. } => "PasswordUnknown",
         }
     }
 }

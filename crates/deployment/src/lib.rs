@@ -4,6 +4,7 @@
 //! needs. The top-level controller of `OpenStack` creates the service objects and sums them up. This crate must not
 //! know the resources that users create in OpenStack, nor how Helm is called.
 
+mod adopt;
 mod applied;
 mod board;
 mod build;
@@ -17,12 +18,14 @@ mod credentials;
 mod drift;
 mod engine;
 mod error;
+mod fernet;
 mod inventory;
 mod jobs;
 mod pass;
 mod probe;
 mod record;
 mod references;
+mod removal;
 mod rollout;
 mod service;
 mod services;

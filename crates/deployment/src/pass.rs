@@ -11,15 +11,18 @@ use jiff::Timestamp;
 use kupenstack_api::cluster::{ServiceStatus, Step};
 use kupenstack_core::{Outcome, conditions, reason};
 use kupenstack_helm::ReleaseRef;
+use serde_json::Value;
 
 use crate::{
-    Error, build,
+    Error,
+    adopt::ByHand,
+    build,
     catalogue::Release,
     checklist::Checklist,
     config::{self, Resolved},
     credentials,
     engine::{Engine, Note, Passed},
-    record::History,
+    record::{History, Revision},
     service::{Request, Secrets, Service},
     target::{Content, Target, Trouble, taken_back},
     values, workloads,
@@ -109,21 +112,39 @@ impl<'a> Pass<'a> {
             Ok(release) => release,
             Err(message) => return Ok(Outcome::blocked("UnknownRelease", message)),
         };
-        if let Next::Stop(outcome) = self.await_dependencies() {
-            return Ok(outcome);
-        }
-        self.secrets = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
-        self.checklist.done(CREDENTIALS);
         let configuration = match self.configure(release).await? {
             Ok(configuration) => configuration,
             Err(outcome) => return Ok(outcome),
         };
-        let values = values::compute(self.service, self.request, release, &self.secrets, &configuration);
-        let hash = build::content_hash(&self.engine.digest(kind)?, &values);
         let history = History::read(&self.engine.client, &self.release).await?;
+        let by_hand = history.newest().filter(|newest| newest.is_by_hand());
+        let values = |secrets: &Secrets| values::compute(self.service, self.request, release, secrets, &configuration);
+        if let (Some(revision), false) = (by_hand, self.request.common.adopt) {
+            return self.by_hand(revision).refusal(&values(&self.secrets)).await;
+        }
+        if let Next::Stop(outcome) = self.await_dependencies() {
+            return Ok(outcome);
+        }
+        if let Some(revision) = by_hand
+            && let Some(note) = self.by_hand(revision).take_over(&values(&self.secrets)).await?
+        {
+            self.notes.push(Note::normal("Adopted", &note));
+        }
+        let credentials = credentials::ensure(&self.engine.client, &self.request.namespace, self.service).await?;
+        self.secrets.extend(credentials);
+        self.checklist.done(CREDENTIALS);
+        let values = values::compute(self.service, self.request, release, &self.secrets, &configuration);
+        if let Some(message) = self.service.refusal(self.request, &values) {
+            return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
+        }
+        let hash = build::content_hash(&self.engine.digest(kind)?, &values);
+        let upkeep = values.clone();
         let target = self.target(hash, values, &history);
         let next = match self.reach(&target, &history).await? {
-            Next::Go => self.prove().await?,
+            Next::Go => {
+                self.keep_up(&upkeep).await?;
+                self.prove().await?
+            }
             stop @ Next::Stop(_) => stop,
         };
         match next {
@@ -151,14 +172,35 @@ impl<'a> Pass<'a> {
         Ok(Ok(resolved))
     }
 
-    /// Nothing is done and nothing looked at: it stands as it stood.
+    fn by_hand<'r>(&'r self, revision: &'r Revision) -> ByHand<'r> {
+        let (client, service, request) = (&self.engine.client, self.service, self.request);
+        ByHand { client, service, request, release: &self.release, revision }
+    }
+
+    async fn keep_up(&mut self, values: &Value) -> Result<(), Error> {
+        if let Some((reason, note)) = self.service.upkeep(&self.engine.client, self.request, values).await? {
+            self.notes.push(Note::normal(reason, &note));
+        }
+        Ok(())
+    }
+
+    /// Nothing is done and nothing looked at: what was known of it then is said as what it is, old.
     fn paused(&mut self) -> Outcome {
         self.checklist.repeat();
-        let ready = conditions::find(&self.request.status.conditions, conditions::READY);
-        if ready.is_some_and(|c| c.status == "True") {
-            return Outcome::Done { reason: reason::PAUSED, message: "spec.paused is true".to_owned() };
+        let before = conditions::find(&self.request.status.conditions, conditions::READY);
+        let ready = before.is_some_and(|c| c.status == "True");
+        let message = match before {
+            Some(c) if c.reason == reason::PAUSED => c.message.clone(),
+            _ => {
+                let was = if ready { "it was ready then" } else { "it was not ready then" };
+                format!("spec.paused is true: it is not looked at since {}; {was}", self.checklist.now())
+            }
+        };
+        if ready {
+            Outcome::Done { reason: reason::PAUSED, message }
+        } else {
+            Outcome::blocked(reason::PAUSED, message)
         }
-        Outcome::blocked(reason::PAUSED, "spec.paused is true; it was not ready when it was paused")
     }
 
     fn await_dependencies(&mut self) -> Next {

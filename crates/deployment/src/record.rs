@@ -27,6 +27,11 @@ pub(crate) struct Revision {
 }
 
 impl Revision {
+    /// Whether somebody else than this operator made it.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.hash.is_empty()
+    }
+
     /// Whether this very content is installed.
     pub(crate) fn is_deployed(&self, hash: &str) -> bool {
         self.state == "deployed" && self.hash == hash

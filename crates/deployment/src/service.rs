@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::BoxFuture;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kupenstack_api::cluster::{CommonSpec, Conf, OpenStackSpec, ServiceStatus, VolumeClaim};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::Client;
+use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, OpenStackSpec, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use crate::{catalogue::Part, credentials::Generated, probe::NotProven};
+use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven};
 
 /// Index of a service in the order in which services start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,6 +135,21 @@ pub(crate) trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Why the spec can't be, under the values that it leads to: names the field and what would do.
+    fn refusal(&self, _request: &Request, _values: &Value) -> Option<String> {
+        None
+    }
+
+    /// What is to be done from time to time while the service's pods run. What was done, as an event's reason and note.
+    fn upkeep<'a>(
+        &'a self,
+        _client: &'a Client,
+        _request: &'a Request,
+        _values: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<(&'static str, String)>, Error>> {
+        ready(Ok(None)).boxed()
+    }
+
     /// Proves by a real request that the service works.
     fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>>;
 }
@@ -142,6 +161,10 @@ pub(crate) struct Secrets(BTreeMap<String, SecretString>);
 impl Secrets {
     pub(crate) fn insert(&mut self, kind: Kind, key: &str, value: SecretString) {
         self.0.insert(format!("{}/{key}", kind.object()), value);
+    }
+
+    pub(crate) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     /// Has another secret masked.
@@ -172,7 +195,22 @@ pub(crate) struct Request {
     pub(crate) common: CommonSpec,
     pub(crate) replicas: BTreeMap<&'static str, i32>,
     pub(crate) volume: Option<VolumeClaim>,
+    pub(crate) fernet: Option<Fernet>,
     pub(crate) status: ServiceStatus,
     /// Value of the annotation [`crate::RETRY`].
     pub(crate) retry: Option<String>,
+}
+
+impl Request {
+    /// The service's object, for events.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.owner.api_version.clone()),
+            kind: Some(self.owner.kind.clone()),
+            name: Some(self.owner.name.clone()),
+            namespace: Some(self.namespace.clone()),
+            uid: Some(self.owner.uid.clone()),
+            ..ObjectReference::default()
+        }
+    }
 }

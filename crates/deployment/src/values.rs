@@ -51,27 +51,44 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
     values
 }
 
+/// Where each credential is in the charts' values: to write it there, and to find it in a release made by hand.
+const CREDENTIALS: [(Kind, &str, &[&str]); 6] = [
+    (Kind::MariaDB, ROOT_PASSWORD, &["endpoints", "oslo_db", "auth", "admin", "password"]),
+    (Kind::Memcached, CACHE_KEY, &["endpoints", "oslo_cache", "auth", "memcache_secret_key"]),
+    (Kind::Keystone, ADMIN_PASSWORD, &["endpoints", "identity", "auth", "admin", "password"]),
+    (Kind::Keystone, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "keystone", "password"]),
+    (Kind::Glance, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "glance", "password"]),
+    (Kind::Glance, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "glance", "password"]),
+];
+
+/// Path of a service's credential in the values.
+pub(crate) fn path_of(kind: Kind, key: &str) -> Option<&'static [&'static str]> {
+    CREDENTIALS.iter().find(|(k, name, _)| *k == kind && *name == key).map(|(_, _, path)| *path)
+}
+
+/// Whether a credential is at this path, whichever service's.
+pub(crate) fn is_credential(path: &[&str]) -> bool {
+    CREDENTIALS.iter().any(|(_, _, known)| *known == path)
+}
+
 /// Where services are and who they are there. Only credentials that exist are set, so that a chart which needs
 /// one that is missing says so.
 fn endpoints(region: &str, secrets: &Secrets) -> Value {
-    let password = |kind, key| secrets.get(kind, key).map(|s| s.expose_secret().to_owned());
-    let root = password(Kind::MariaDB, ROOT_PASSWORD);
-    let admin = password(Kind::Keystone, ADMIN_PASSWORD);
-    let cache = password(Kind::Memcached, CACHE_KEY);
-    let mut endpoints = json!({
-        "oslo_db": {"auth": {"admin": {"password": root}}},
-        "identity": {"auth": {"admin": {"password": admin, "region_name": region}}},
-        "oslo_cache": {"auth": {"memcache_secret_key": cache}},
-    });
-    for kind in [Kind::Keystone, Kind::Glance] {
-        if let Some(password) = password(kind, DB_PASSWORD) {
-            endpoints["oslo_db"]["auth"][kind.object()] = json!({"password": password});
-        }
-        if let Some(password) = password(kind, SERVICE_PASSWORD) {
-            endpoints["identity"]["auth"][kind.object()] = json!({"password": password, "region_name": region});
+    let mut users = vec!["admin"];
+    let mut layers = Vec::new();
+    for (kind, key, path) in CREDENTIALS {
+        let Some(secret) = secrets.get(kind, key) else { continue };
+        let password = Value::from(secret.expose_secret());
+        layers.push(path.iter().rev().fold(password, |value, name| json!({*name: value})));
+        if key == SERVICE_PASSWORD {
+            users.push(kind.object());
         }
     }
-    json!({"endpoints": without_nulls(endpoints)})
+    // each user of Keystone looks for the others in this region
+    let identities: Map<String, Value> =
+        users.into_iter().map(|user| (user.to_owned(), json!({"region_name": region}))).collect();
+    layers.push(json!({"endpoints": {"identity": {"auth": identities}}}));
+    merge::layers(layers)
 }
 
 /// A null would remove the chart's own default.

@@ -52,6 +52,10 @@ pub struct MemcachedReplicas {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedTemplate {
+    /// Whether the cloud has this service; true when absent. A service that is switched off is removed, its data is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+
     /// Configuration, images, placement.
     #[serde(flatten)]
     pub settings: Settings,

@@ -10,14 +10,15 @@ mod service;
 
 pub use configuration::{CommonConf, ConfSource, EffectiveOption, FileSource, Files, ObjectKey, ObjectKeys};
 pub use glance::{Glance, GlanceReplicas, GlanceSpec, GlanceTemplate};
-pub use keystone::{Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
+pub use keystone::{Fernet, Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
 pub use mariadb::{MariaDB, MariaDBSpec, MariaDBTemplate};
 pub use memcached::{Memcached, MemcachedReplicas, MemcachedSpec, MemcachedTemplate};
 pub use openstack::{
     ImageSource, OpenStack, OpenStackSpec, OpenStackStatus, Projects, ServiceSummary, Services, Storage,
 };
 pub use service::{
-    CommonSpec, Conf, FailedChange, ServiceResource, ServiceStatus, Settings, Step, StepState, VolumeClaim,
+    CommonSpec, Conf, DeletionPolicy, FailedChange, ServiceResource, ServiceStatus, Settings, Step, StepState,
+    VolumeClaim,
 };
 
 /// API group of the kinds in this module.

@@ -6,8 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    configuration::CommonConf, glance::GlanceTemplate, keystone::KeystoneTemplate, mariadb::MariaDBTemplate,
-    memcached::MemcachedTemplate, service::default_region,
+    configuration::CommonConf,
+    glance::GlanceTemplate,
+    keystone::KeystoneTemplate,
+    mariadb::MariaDBTemplate,
+    memcached::MemcachedTemplate,
+    service::{DeletionPolicy, default_region},
 };
 use crate::{Conditions, HasConditions, common::is_default};
 
@@ -66,6 +70,15 @@ pub struct OpenStackSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub common: CommonConf,
 
+    /// What happens to the services when this object is deleted: they go (`Delete`), or run on as Helm releases to be
+    /// used by hand (`Retain`). Set on every service.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deletion_policy: DeletionPolicy,
+
+    /// Consent to take over Helm releases of the services' names that were made by hand. Set on every service.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
+
     /// Settings of the single services.
     #[serde(default, skip_serializing_if = "is_default")]
     pub services: Services,
@@ -96,11 +109,22 @@ pub struct Storage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub class_name: Option<String>,
+    /// Whether data goes when the cloud or a service is deleted: `Retain` (when absent) or `Delete`. For every volume
+    /// that has no policy of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
 }
 
 /// Settings of the single services.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?keystone.?enabled.orValue(true)", "message": "mariadb.enabled: Keystone needs MariaDB; keep it, or set keystone.enabled to false too"},
+    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?keystone.?enabled.orValue(true)", "message": "memcached.enabled: Keystone needs Memcached; keep it, or set keystone.enabled to false too"},
+    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "mariadb.enabled: Glance needs MariaDB; keep it, or set glance.enabled to false too"},
+    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "memcached.enabled: Glance needs Memcached; keep it, or set glance.enabled to false too"},
+    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "keystone.enabled: Glance needs Keystone; keep it, or set glance.enabled to false too"},
+]))]
 pub struct Services {
     /// The database.
     #[serde(default, skip_serializing_if = "is_default")]

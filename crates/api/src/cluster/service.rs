@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
+use super::keystone::Fernet;
 use crate::{Conditions, HasConditions, common::is_default};
 
 /// oslo.config sections: section name → option → value.
@@ -81,6 +82,15 @@ pub struct CommonSpec {
     #[schemars(length(max = 16))]
     pub common_conf_from: Vec<ConfSource>,
 
+    /// What happens to the service when its object is deleted; its data has a policy of its own (`volume.deletionPolicy`).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deletion_policy: DeletionPolicy,
+
+    /// Consent to take over a Helm release of the service's name that was made by hand. What was set by hand and is not
+    /// set here is lost then; the condition lists it before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
+
     /// Configuration, images, placement.
     #[serde(flatten)]
     pub settings: Settings,
@@ -103,6 +113,20 @@ pub struct VolumeClaim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub class_name: Option<String>,
+    /// Whether the volume, and the generated credentials that only open what is on it, go when the service is deleted:
+    /// `Retain` (when absent) or `Delete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
+}
+
+/// What happens to something when the object that stands for it is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// It goes too.
+    #[default]
+    Delete,
+    /// It stays as it is, for use by hand.
+    Retain,
 }
 
 /// Where a step of a rollout stands.
@@ -201,6 +225,10 @@ pub trait ServiceResource: HasConditions {
     }
     /// The data volume, for kinds that have one.
     fn volume(&self) -> Option<&VolumeClaim> {
+        None
+    }
+    /// How token keys are replaced, for the kind that has them.
+    fn fernet(&self) -> Option<&Fernet> {
         None
     }
 }

@@ -27,6 +27,7 @@ fn request(spec: Value) -> Request {
         volume: None,
         status: ServiceStatus::default(),
         retry: None,
+        fernet: None,
     }
 }
 

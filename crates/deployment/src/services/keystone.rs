@@ -1,17 +1,24 @@
 //! Keystone: the identity service.
 
 use futures::{FutureExt, future::BoxFuture};
+use jiff::Timestamp;
+use kube::Client;
 use kupenstack_api::cluster::OpenStackSpec;
 use kupenstack_openstack::{CloudConfig, Credentials, DomainRef, Interface, ProjectScope};
 use serde_json::{Value, json};
 
 use crate::{
+    Error,
     catalogue::Part,
     credentials::Generated,
+    fernet::{self, Schedule},
     probe::{self, NotProven},
     service::{File, Format, Kind, Request, Secrets, Service},
     values::{ADMIN_PASSWORD, DB_PASSWORD},
 };
+
+/// Secret with the keys that tokens are made with.
+const TOKEN_KEYS: &str = "keystone-fernet-keys";
 
 pub(crate) struct Keystone;
 
@@ -28,7 +35,7 @@ impl Service for Keystone {
         &[
             Generated::Password(DB_PASSWORD),
             Generated::Password(ADMIN_PASSWORD),
-            Generated::FernetKeys("keystone-fernet-keys"),
+            Generated::FernetKeys(TOKEN_KEYS),
             Generated::FernetKeys("keystone-credential-keys"),
         ]
     }
@@ -81,6 +88,26 @@ impl Service for Keystone {
             interface: Interface::Internal,
             ca_certificate: None,
         })
+    }
+
+    fn refusal(&self, request: &Request, values: &Value) -> Option<String> {
+        Schedule::of(request.fernet.as_ref(), values).err()
+    }
+
+    fn upkeep<'a>(
+        &'a self,
+        client: &'a Client,
+        request: &'a Request,
+        values: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<(&'static str, String)>, Error>> {
+        async move {
+            // a schedule that can't be was refused before
+            let Ok(schedule) = Schedule::of(request.fernet.as_ref(), values) else { return Ok(None) };
+            let now = Timestamp::now();
+            let done = fernet::rotate_when_due(client, &request.namespace, TOKEN_KEYS, &schedule, now).await?;
+            Ok(done.map(|note| ("KeysRotated", note)))
+        }
+        .boxed()
     }
 
     fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {

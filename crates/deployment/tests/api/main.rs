@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on ends")]
 
 mod config;
+mod lifecycle;
 mod stage;
 
 use kupenstack_api::cluster::{Keystone, OpenStack, StepState};
@@ -104,6 +105,7 @@ async fn credentials_never_change_and_a_pass_without_news_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_cloud_makes_its_services_and_leaves_foreign_fields_alone() {
+    let _only = stage::only_cloud().await;
     let stage = Stage::set("cloud").await;
     let _running = stage.run(&["openstack"]);
     stage

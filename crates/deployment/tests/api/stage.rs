@@ -39,6 +39,12 @@ pub(crate) struct Stage {
     helm: Arc<dyn Helm>,
 }
 
+/// There is one `OpenStack` in a cluster, which the tests of this process share.
+pub(crate) async fn only_cloud() -> tokio::sync::MutexGuard<'static, ()> {
+    static ONLY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    ONLY.lock().await
+}
+
 /// A running operator.
 pub(crate) struct Running {
     stop: CancellationToken,
@@ -98,7 +104,7 @@ impl Stage {
         Running { stop, context, tasks }
     }
 
-    fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk("cluster.kupenstack.io", "v1", kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &format!("{}s", kind.to_lowercase()));
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
@@ -187,7 +193,7 @@ impl Stage {
         self.until("keystone", running).await.resource_version()
     }
 
-    fn clouds(&self) -> Api<OpenStack> {
+    pub(crate) fn clouds(&self) -> Api<OpenStack> {
         Api::all(self.client.clone())
     }
 
@@ -232,7 +238,7 @@ pub(crate) fn reason<K: HasConditions>(object: &K) -> String {
     conditions::find(object.conditions(), conditions::READY).map(|c| c.reason.clone()).unwrap_or_default()
 }
 
-async fn eventually<T, F>(what: &str, look: impl Fn() -> F) -> T
+pub(crate) async fn eventually<T, F>(what: &str, look: impl Fn() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {

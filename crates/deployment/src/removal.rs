@@ -1,0 +1,252 @@
+//! The end of a service's object: the service is removed, or given back to those who run it by hand.
+
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    core::{GroupVersionKind, NamespaceResourceScope},
+};
+use kupenstack_api::cluster::DeletionPolicy;
+use kupenstack_core::{Outcome, reason};
+use kupenstack_helm::{HASH_LABEL, ReleaseRef};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{
+    Error, credentials,
+    engine::Engine,
+    jobs::{PLAN, SERVICE},
+    record::{self, History, Recovery},
+    service::{Kind, Request, Service},
+    services,
+};
+
+/// Label of the charts on everything of one release, pods and claims included.
+const RELEASE: &str = "release_group";
+/// Label of the charts on configuration that Helm keeps, since pods of an earlier revision may mount it.
+const CONFIG: &str = "kupenstack.io/config";
+/// Annotation by which Helm knows what belongs to a release.
+const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+
+/// Group, version and kind of what a release consists of, apart from data.
+const RELEASED: [(&str, &str, &str); 9] = [
+    ("apps", "v1", "Deployment"),
+    ("apps", "v1", "StatefulSet"),
+    ("policy", "v1", "PodDisruptionBudget"),
+    ("", "v1", "Service"),
+    ("", "v1", "ConfigMap"),
+    ("", "v1", "Secret"),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io", "v1", "Role"),
+    ("", "v1", "ServiceAccount"),
+];
+
+impl Engine {
+    /// Ends the service as its policies say. Not done until its pods are gone.
+    pub(crate) async fn remove(&self, service: &dyn Service, request: &Request) -> Result<Outcome, Error> {
+        self.board.ready().await?;
+        let kind = service.kind();
+        let release = ReleaseRef::new(&request.namespace, kind.object());
+        let site = Site { client: &self.client, namespace: &request.namespace, kind };
+        if request.common.deletion_policy == DeletionPolicy::Retain {
+            self.settle(&release).await?;
+            site.give_back(&release, &request.owner.uid).await?;
+            return Ok(Outcome::ready("given back: its release runs on, to be used by hand"));
+        }
+        if let Some(dependents) = self.dependents(kind) {
+            return Ok(Outcome::waiting(reason::DELETING, format!("is removed after {dependents}")));
+        }
+        site.remove_jobs().await?;
+        if History::read(&self.client, &release).await?.newest().is_some() {
+            self.helm.uninstall(&release).await?;
+        }
+        site.remove_configuration().await?;
+        site.remove_leftovers().await?;
+        if let Some(pods) = site.pods().await? {
+            let message = format!("waits until its pods are gone: {pods}");
+            // the workloads are gone already, so nothing that is watched tells of the last pod's end
+            return Ok(Outcome::waiting(reason::DELETING, message).within(std::time::Duration::from_secs(3)));
+        }
+        let volume = request.volume.as_ref().and_then(|v| v.deletion_policy).unwrap_or(DeletionPolicy::Retain);
+        if service.has_volume() && volume == DeletionPolicy::Delete {
+            site.remove_claims().await?;
+        }
+        for kind in opens_nothing(service, volume) {
+            credentials::remove(&self.client, &request.namespace, services::of(kind)).await?;
+        }
+        Ok(Outcome::ready("removed"))
+    }
+
+    /// Names of the services that still need this one.
+    fn dependents(&self, kind: Kind) -> Option<String> {
+        let names: Vec<_> = Kind::ALL
+            .into_iter()
+            .filter(|k| self.board.standing(*k).is_some() && services::depends_on(*k, kind))
+            .map(Kind::name)
+            .collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// Ends an interrupted run of Helm: it would stand in the way of whoever runs Helm next.
+    async fn settle(&self, release: &ReleaseRef) -> Result<(), Error> {
+        match History::read(&self.client, release).await?.recovery("") {
+            Recovery::None => Ok(()),
+            Recovery::Drop(revision) => record::drop(&self.client, release, revision).await,
+            Recovery::RollBack(revision) => Ok(self.helm.rollback(release, revision).await?),
+        }
+    }
+}
+
+/// The services whose credentials open nothing any more when this one is removed and its volume ends as `volume` says:
+/// its own, and those of services that keep all they have in its volume. None as long as data is left.
+fn opens_nothing(service: &dyn Service, volume: DeletionPolicy) -> Vec<Kind> {
+    let kind = service.kind();
+    let keeps_nothing = !service.has_volume() && service.dependencies().is_empty();
+    if service.has_volume() && volume == DeletionPolicy::Delete {
+        let guests = |k: &Kind| services::depends_on(*k, kind) && !services::of(*k).has_volume();
+        return std::iter::once(kind).chain(Kind::ALL.into_iter().filter(guests)).collect();
+    }
+    if keeps_nothing { vec![kind] } else { Vec::new() }
+}
+
+/// Where a service's objects are.
+struct Site<'a> {
+    client: &'a Client,
+    namespace: &'a str,
+    kind: Kind,
+}
+
+impl Site<'_> {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), self.namespace)
+    }
+
+    /// Selects what carries the service's name in a label.
+    fn labelled(&self, label: &str) -> ListParams {
+        ListParams::default().labels(&format!("{label}={}", self.kind.object()))
+    }
+
+    /// Leaves everything as it is but for what ties it to the object, or tells Helm's next user that it is ours.
+    async fn give_back(&self, release: &ReleaseRef, owner: &str) -> Result<(), Error> {
+        let jobs = self.api::<Job>();
+        // pods wait for finished jobs by name: they may not be collected with their owner
+        for job in jobs.list_metadata(&self.labelled(SERVICE)).await? {
+            let others: Vec<_> = job.owner_references().iter().filter(|o| o.uid != owner).collect();
+            if others.len() < job.owner_references().len() {
+                let patch = json!({"metadata": {"resourceVersion": job.resource_version(), "ownerReferences": others}});
+                patch_or_gone(&jobs, &job.name_any(), &patch).await?;
+            }
+        }
+        let copies = ListParams::default().labels(&format!("{SERVICE}={},{PLAN}", self.kind.object()));
+        self.api::<Secret>().delete_collection(&DeleteParams::default(), &copies).await?;
+        self.api::<ConfigMap>().delete_collection(&DeleteParams::default(), &copies).await?;
+        // Helm copies labels from a revision to the next: one that is made by hand would pass for ours
+        let secrets = self.api::<Secret>();
+        let records = ListParams::default().labels(&format!("owner=helm,name={},{HASH_LABEL}", release.name));
+        for record in secrets.list_metadata(&records).await? {
+            let patch = json!({"metadata": {"labels": {HASH_LABEL: Value::Null}}});
+            patch_or_gone(&secrets, &record.name_any(), &patch).await?;
+        }
+        Ok(())
+    }
+
+    /// Jobs are hooks to Helm, which it leaves behind; those of a release made by hand carry only the chart's label.
+    async fn remove_jobs(&self) -> Result<(), Error> {
+        let jobs = self.api::<Job>();
+        for label in [SERVICE, RELEASE] {
+            for job in jobs.list_metadata(&self.labelled(label)).await? {
+                delete(&jobs, &job.name_any()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The jobs' private copies, and what Helm keeps for pods of earlier revisions.
+    async fn remove_configuration(&self) -> Result<(), Error> {
+        let copies = format!("{SERVICE}={},{PLAN}", self.kind.object());
+        let kept = format!("{CONFIG}={}", self.kind.object());
+        for selector in [copies, kept] {
+            let params = ListParams::default().labels(&selector);
+            self.api::<Secret>().delete_collection(&DeleteParams::default(), &params).await?;
+            self.api::<ConfigMap>().delete_collection(&DeleteParams::default(), &params).await?;
+        }
+        Ok(())
+    }
+
+    /// What an interrupted first install made and no record of Helm's names.
+    async fn remove_leftovers(&self) -> Result<(), Error> {
+        for (group, version, kind) in RELEASED {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.namespace, &resource);
+            for object in api.list_metadata(&self.labelled(RELEASE)).await? {
+                if object.annotations().get(HELM_RELEASE).map(String::as_str) == Some(self.kind.object()) {
+                    delete(&api, &object.name_any()).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the pods that are left.
+    async fn pods(&self) -> Result<Option<String>, Error> {
+        let pods = self.api::<Pod>().list_metadata(&self.labelled(RELEASE)).await?;
+        let names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
+        Ok((!names.is_empty()).then(|| names.join(", ")))
+    }
+
+    async fn remove_claims(&self) -> Result<(), Error> {
+        let claims = self.api::<PersistentVolumeClaim>();
+        for claim in claims.list_metadata(&self.labelled(RELEASE)).await? {
+            delete(&claims, &claim.name_any()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes an object, and in the background what it owns; one that is gone already is fine.
+pub(crate) async fn delete<K: Clone + DeserializeOwned + std::fmt::Debug>(
+    api: &Api<K>,
+    name: &str,
+) -> Result<(), Error> {
+    match api.delete(name, &DeleteParams::background()).await {
+        Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
+        result => Ok(result.map(drop)?),
+    }
+}
+
+async fn patch_or_gone<K>(api: &Api<K>, name: &str, patch: &Value) -> Result<(), Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match api.patch_metadata(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
+        result => Ok(result.map(drop)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::the_database_with_its_guests(Kind::MariaDB, DeletionPolicy::Delete, &[Kind::MariaDB, Kind::Keystone])]
+    #[case::the_database_that_stays(Kind::MariaDB, DeletionPolicy::Retain, &[])]
+    #[case::images(Kind::Glance, DeletionPolicy::Delete, &[Kind::Glance])]
+    #[case::a_guest_of_the_database(Kind::Keystone, DeletionPolicy::Retain, &[])]
+    #[case::a_cache_keeps_nothing(Kind::Memcached, DeletionPolicy::Retain, &[Kind::Memcached])]
+    fn credentials_stay_as_long_as_they_open_something(
+        #[case] kind: Kind,
+        #[case] volume: DeletionPolicy,
+        #[case] expected: &[Kind],
+    ) {
+        assert_eq!(opens_nothing(services::of(kind), volume), expected);
+    }
+}
