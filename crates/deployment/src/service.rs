@@ -6,7 +6,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, ready},
 };
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, OpenStackSpec, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
@@ -199,18 +199,4 @@ pub(crate) struct Request {
     pub(crate) status: ServiceStatus,
     /// Value of the annotation [`crate::RETRY`].
     pub(crate) retry: Option<String>,
-}
-
-impl Request {
-    /// The service's object, for events.
-    pub(crate) fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: Some(self.owner.api_version.clone()),
-            kind: Some(self.owner.kind.clone()),
-            name: Some(self.owner.name.clone()),
-            namespace: Some(self.namespace.clone()),
-            uid: Some(self.owner.uid.clone()),
-            ..ObjectReference::default()
-        }
-    }
 }
