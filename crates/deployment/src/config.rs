@@ -9,6 +9,8 @@ mod files;
 mod ini;
 mod known;
 mod layers;
+#[cfg(test)]
+mod rendering;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ const MAX_UNKNOWN: usize = 20;
 /// Longest name or value in a status.
 const MAX_SHOWN: usize = 256;
 /// Shorter values are no secrets worth the name, and blackening them would blacken half of every message.
-const MIN_SECRET: usize = 4;
+const MIN_SECRET: usize = 6;
 
 /// A configuration, ready for the chart.
 pub(crate) struct Resolved {

@@ -161,7 +161,10 @@ impl<'a> Pass<'a> {
             Ok(resolved) => resolved,
             Err(refused) => {
                 let outcome = Outcome::from(refused);
-                self.checklist.failed(CONFIGURATION, outcome.message());
+                match &outcome {
+                    Outcome::Waiting { message, .. } => drop(self.checklist.running(CONFIGURATION, message)),
+                    outcome => self.checklist.failed(CONFIGURATION, outcome.message()),
+                }
                 self.checklist.pending([RELEASE, WORKLOADS, PROOF].map(str::to_owned));
                 return Ok(Err(outcome));
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{service::Kind, services, values};
 
-fn request(spec: Value) -> Request {
+pub(super) fn request(spec: Value) -> Request {
     let mut whole = json!({"release": "2026.2"});
     kupenstack_core::merge::merge(&mut whole, spec);
     Request {
@@ -41,7 +41,7 @@ fn resolve_as(kind: Kind, spec: Value, sources: &Sources) -> Result<Resolved, Re
     resolve(services::of(kind), &request(spec), Release::find("2026.2").unwrap(), sources)
 }
 
-fn keystone(spec: Value) -> Result<Resolved, Refused> {
+pub(super) fn keystone(spec: Value) -> Result<Resolved, Refused> {
     resolve_as(Kind::Keystone, spec, &Sources::default())
 }
 
