@@ -6,7 +6,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
 . "$HERE/lib.sh"
 REPO=$(cd "$HERE/../.." && pwd)
-PAGES=(getting-started)
+PAGES=(getting-started configure)
 BLOCKS=$(mktemp -d)
 
 # blocks PAGE: one file per block, named by the line it begins at.

@@ -9,6 +9,8 @@ mod files;
 mod ini;
 mod known;
 mod layers;
+#[cfg(test)]
+mod rendering;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,7 @@ const MAX_UNKNOWN: usize = 20;
 /// Longest name or value in a status.
 const MAX_SHOWN: usize = 256;
 /// Shorter values are no secrets worth the name, and blackening them would blacken half of every message.
-const MIN_SECRET: usize = 4;
+const MIN_SECRET: usize = 6;
 
 /// A configuration, ready for the chart.
 pub(crate) struct Resolved {
@@ -121,14 +123,18 @@ pub(crate) fn resolve(
 }
 
 impl Resolved {
-    /// Has its secrets masked from now on, in what it shows itself too.
+    /// Has its secrets masked from now on.
     pub(crate) fn confide(&mut self, secrets: &mut Secrets) {
         for (index, secret) in self.secrets.drain(..).enumerate() {
             secrets.hide(&format!("configuration/{index}"), secret);
         }
-        for entry in &mut self.effective {
-            entry.value = entry.value.take().map(|value| conditions::truncate(&secrets.mask(&value), MAX_SHOWN));
-        }
+    }
+}
+
+/// The values as a status shows them: without secrets, and short. A secret that is cut could not be found any more.
+pub(crate) fn shown(options: &mut [EffectiveOption], secrets: &Secrets) {
+    for option in options {
+        option.value = option.value.take().map(|value| conditions::truncate(&secrets.mask(&value), MAX_SHOWN));
     }
 }
 
@@ -158,14 +164,15 @@ pub(crate) fn news<'a>(before: &[Condition], after: &'a [Condition]) -> Option<&
 fn limit(request: &Request, sources: &Sources) -> Result<(), Refused> {
     let common = &request.common;
     let settings = &common.settings;
-    let inline = json!([common.common_conf, settings.conf, settings.files, settings.values]).to_string().len();
+    let raw = settings.values.as_ref().and_then(|values| values.get("conf"));
+    let inline = json!([common.common_conf, settings.conf, settings.files, raw]).to_string().len();
     let texts = sources.0.values().flatten().flat_map(|keys| keys.values().flatten());
     let bytes = inline + texts.map(|text| text.expose_secret().len()).sum::<usize>();
     if bytes <= MAX_BYTES {
         return Ok(());
     }
     let message = format!(
-        "spec.conf: with confFrom, files and values it has {} KiB; at most {} KiB",
+        "spec.conf: with confFrom, files and values.conf it has {} KiB; at most {} KiB",
         bytes.div_ceil(1024),
         MAX_BYTES / 1024
     );

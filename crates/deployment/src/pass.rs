@@ -90,6 +90,7 @@ impl<'a> Pass<'a> {
         if let Some(failed) = &mut status.failed_change {
             failed.message = secrets.mask(&failed.message);
         }
+        config::shown(&mut status.configuration, &secrets);
         status.observed_generation = request.generation;
         status.conditions = conditions::render(&outcome, request.generation, before, now);
         status.conditions.extend(available);
@@ -161,8 +162,11 @@ impl<'a> Pass<'a> {
             Ok(resolved) => resolved,
             Err(refused) => {
                 let outcome = Outcome::from(refused);
-                self.checklist.failed(CONFIGURATION, outcome.message());
-                self.checklist.pending([RELEASE, WORKLOADS, PROOF].map(str::to_owned));
+                match &outcome {
+                    Outcome::Waiting { message, .. } => drop(self.checklist.running(CONFIGURATION, message)),
+                    outcome => self.checklist.failed(CONFIGURATION, outcome.message()),
+                }
+                self.checklist.pending([DEPENDENCIES, CREDENTIALS, RELEASE, WORKLOADS, PROOF].map(str::to_owned));
                 return Ok(Err(outcome));
             }
         };

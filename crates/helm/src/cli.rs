@@ -1,5 +1,6 @@
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -263,9 +264,21 @@ fn environment(settings: &Settings, home: &Path) -> Vec<(OsString, OsString)> {
     environment
 }
 
-/// JSON is YAML, and cannot be misread on the way.
+/// JSON is YAML, but for characters that YAML takes for line breaks or does not allow. Those can only stand inside of a
+/// text, where both have them escaped.
 fn as_input(values: &Values) -> Vec<u8> {
-    values.as_json().to_string().into_bytes()
+    let json = values.as_json().to_string();
+    let mut input = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                // writing to a String can't fail
+                let _ = write!(input, "\\u{:04x}", u32::from(character));
+            }
+            _ => input.push(character),
+        }
+    }
+    input.into_bytes()
 }
 
 fn read_json<T: DeserializeOwned>(command: &'static str, output: &[u8]) -> Result<T, Error> {
@@ -309,8 +322,19 @@ fn bounded(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_MESSAGE, Version, about, bounded, complaint};
-    use crate::{Error, ReleaseRef};
+    use serde_json::json;
+
+    use super::{MAX_MESSAGE, Version, about, as_input, bounded, complaint};
+    use crate::{Error, ReleaseRef, Values};
+
+    #[test]
+    fn what_yaml_would_read_in_another_way_is_escaped() {
+        let values = json!({"a \u{2028}b": "\u{85}\u{feff}\u{7f}\\ü\u{1f980}\n"});
+        let input = as_input(&Values::new(values.clone()));
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&input).unwrap(), values);
+        let text = String::from_utf8(input).unwrap();
+        assert_eq!(text, "{\"a \\u2028b\":\"\\u0085\\ufeff\\u007f\\\\ü\u{1f980}\\n\"}");
+    }
 
     fn judged(message: &str) -> Error {
         let failed = Error::Failed { command: "upgrade", exit: Some(1), message: complaint(message) };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{service::Kind, services, values};
 
-fn request(spec: Value) -> Request {
+pub(super) fn request(spec: Value) -> Request {
     let mut whole = json!({"release": "2026.2"});
     kupenstack_core::merge::merge(&mut whole, spec);
     Request {
@@ -41,7 +41,7 @@ fn resolve_as(kind: Kind, spec: Value, sources: &Sources) -> Result<Resolved, Re
     resolve(services::of(kind), &request(spec), Release::find("2026.2").unwrap(), sources)
 }
 
-fn keystone(spec: Value) -> Result<Resolved, Refused> {
+pub(super) fn keystone(spec: Value) -> Result<Resolved, Refused> {
     resolve_as(Kind::Keystone, spec, &Sources::default())
 }
 
@@ -183,7 +183,7 @@ fn what_is_missing_is_waited_for(#[case] spec: Value, #[case] message: &str) {
     json!({"files": {"logging": {"secretRef": {"name": "s", "key": "bad"}}}}),
     "spec.files.logging: Secret s/key bad, line 2"
 )]
-#[case::a_megabyte(json!({"conf": {"a": {"b": "x".repeat(1 << 20)}}}), "spec.conf: with confFrom, files and values it has 1025 KiB; at most 256")]
+#[case::a_megabyte(json!({"conf": {"a": {"b": "x".repeat(1 << 20)}}}), "spec.conf: with confFrom, files and values.conf it has 1025 KiB; at most 256")]
 fn what_can_not_be_used_is_refused_with_its_place(#[case] spec: Value, #[case] message: &str) {
     let sources = sources(&[(Holder::Secret, "s", &[("bad", "[a]\nsecret text"), ("nul", "[a]\nb = \0")])]);
     let refused = resolve_as(Kind::Keystone, spec, &sources).err().unwrap();
@@ -240,6 +240,7 @@ fn secrets_are_shown_nowhere() {
     let mut resolved = resolve_as(Kind::Keystone, spec, &sources(&[(Holder::Secret, "s", &[("k", text)])])).unwrap();
     let mut secrets = Secrets::default();
     resolved.confide(&mut secrets);
+    super::shown(&mut resolved.effective, &secrets);
     let shown = shown(&resolved).join("\n");
     assert!(!shown.contains("hunter22") && !shown.contains("other-secret") && !shown.contains("pw@h"), "{shown}");
     let log = "true: bind with hunter22 and other-secret to mysql://u:pw@h/k failed 7 times";
@@ -264,7 +265,7 @@ fn services_without_an_oslo_file_keep_their_own_formats() {
 fn a_status_stays_small() {
     let options: BTreeMap<_, _> = (0..500).map(|i| (format!("option{i}"), "x".repeat(400))).collect();
     let mut resolved = keystone(json!({"conf": {"DEFAULT": options}})).unwrap();
-    resolved.confide(&mut Secrets::default());
+    super::shown(&mut resolved.effective, &Secrets::default());
     assert_eq!((resolved.effective.len(), resolved.unknown.len()), (MAX_LISTED, MAX_UNKNOWN + 1));
     assert_eq!(resolved.effective[MAX_LISTED - 1].value.as_deref(), Some("301 more"));
     assert!(resolved.effective.iter().all(|e| e.value.as_ref().is_none_or(|v| v.len() <= MAX_SHOWN)));

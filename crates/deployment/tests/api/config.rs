@@ -8,7 +8,10 @@ use kube::{
     Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use kupenstack_api::{HasConditions, cluster::Keystone};
+use kupenstack_api::{
+    HasConditions,
+    cluster::{EffectiveOption, Keystone},
+};
 use kupenstack_core::conditions;
 use serde_json::{Value, json};
 
@@ -49,7 +52,7 @@ async fn referenced_objects_are_awaited_and_followed() {
     let stage = ready_for_keystone("config-refs").await;
     let _running = stage.run(&["keystone"]);
     let spec = json!({
-        "release": "2026.2", "conf": {"DEFAULT": {"debug": true}, "token": {"expiration": 1}},
+        "release": "2026.2", "conf": {"DEFAULT": {"debug": true, "use_stderr": null}, "token": {"expiration": 1}},
         "confFrom": [{"configMapRef": {"name": "tokens"}}, {"secretRef": {"name": "ldap", "key": "keystone.conf"}}],
     });
     stage.apply("Keystone", "keystone", spec).await;
@@ -64,6 +67,8 @@ async fn referenced_objects_are_awaited_and_followed() {
     assert!(has(&keystone, "DEFAULT/debug", "true", "spec.conf"), "{keystone:?}");
     assert!(has(&keystone, "token/expiration", "2", "ConfigMap tokens"), "{keystone:?}");
     assert!(has(&keystone, "ldap/password", "***", "Secret ldap"), "{keystone:?}");
+    let removed = |e: &EffectiveOption| e.option == "DEFAULT/use_stderr" && e.value.is_none();
+    assert!(keystone.status.as_ref().unwrap().configuration.iter().any(removed), "{keystone:?}");
     assert!(!serde_json::to_string(&keystone).unwrap().contains("hunter22"));
 
     // nothing but the objects that are named changes
