@@ -20,7 +20,7 @@ struct Played {
 }
 
 impl Played {
-    fn new(state: Value, log: fn(bool) -> Option<String>) -> Self {
+    fn new(state: &Value, log: fn(bool) -> Option<String>) -> Self {
         let container =
             json!({"name": "db-sync", "image": "i", "imageID": "", "ready": true, "restartCount": 0, "state": state});
         let pod = json!({
@@ -67,7 +67,7 @@ fn failed() -> Value {
 #[tokio::test]
 async fn a_job_that_hangs_tells_what_at() {
     let running = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
-    let played = Played::new(running, |_| {
+    let played = Played::new(&running, |_| {
         Some(
             "2026-01-01 00:00:50.123 1 WARNING oslo_db.sqlalchemy.engines [-] SQL connection failed. 5 attempts left.: \
              oslo_db.exception.DBConnectionError: (pymysql.err.OperationalError) (2003, \"Can't connect to MySQL server on \
@@ -88,7 +88,7 @@ async fn a_job_that_hangs_tells_what_at() {
 
 #[tokio::test]
 async fn the_previous_container_is_asked_when_this_one_has_said_nothing() {
-    let played = Played::new(failed(), |previous| Some(if previous { "KeyError: 'x'\n" } else { "\n" }.to_owned()));
+    let played = Played::new(&failed(), |previous| Some(if previous { "KeyError: 'x'\n" } else { "\n" }.to_owned()));
     assert_eq!(played.seen().await.log, ["KeyError: 'x'"]);
     let asked = played.asked.lock().unwrap().clone();
     assert_eq!(asked.len(), 2);
@@ -99,7 +99,7 @@ async fn the_previous_container_is_asked_when_this_one_has_said_nothing() {
 
 #[tokio::test]
 async fn a_log_whose_lines_are_too_long_is_read_again_with_few() {
-    let played = Played::new(failed(), |_| Some(format!("{}\nthe end\n", "x ".repeat(100_000))));
+    let played = Played::new(&failed(), |_| Some(format!("{}\nthe end\n", "x ".repeat(100_000))));
     assert!(played.seen().await.log.last().unwrap().ends_with("the end"));
     let asked = played.asked.lock().unwrap().clone();
     assert!(asked[0].contains("tailLines=200") && asked[1].contains("tailLines=8"), "{asked:?}");
@@ -107,6 +107,6 @@ async fn a_log_whose_lines_are_too_long_is_read_again_with_few() {
 
 #[tokio::test]
 async fn without_a_log_the_evidence_says_less() {
-    let evidence = Played::new(failed(), |_| None).seen().await;
+    let evidence = Played::new(&failed(), |_| None).seen().await;
     assert_eq!(evidence.to_string(), "Pod p, container db-sync: Error, exit code 1");
 }
