@@ -7,30 +7,10 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/../lib.sh"
 # shellcheck source=dev/k8s/cluster.sh
 . "$HERE/cluster.sh"
+# shellcheck source=dev/k8s/go.sh
+. "$HERE/go.sh"
 
 APPLETS="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl local-provisioner"
-
-# ensure_go: a Go that can fetch the version go.mod asks for (1.21 and later do so by themselves).
-ensure_go() {
-  [ -x /usr/local/go/bin/go ] && PATH=$PATH:/usr/local/go/bin
-  need_commands go=golang-go
-  local minor
-  minor=$(go env GOVERSION | sed 's/^go1\.\([0-9]*\).*/\1/')
-  if [ "$minor" -ge 21 ]; then export GOTOOLCHAIN=auto; else fetch_go; fi
-}
-
-# fetch_go: an older Go fetches a newer one as the module it is, and puts it on PATH.
-fetch_go() {
-  local version module dir
-  version=$(sed -n 's/^toolchain \(go[0-9.]*\)$/\1/p; s/^go \([0-9.]*\)$/go\1/p' "$HERE/go.mod" | tail -n 1)
-  module=golang.org/toolchain@v0.0.1-$version.$(go env GOOS)-$(go env GOARCH)
-  say "fetching $version with $(go env GOVERSION)"
-  dir=$(cd / && go mod download -json "$module" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
-  [ -n "$dir" ] || die "could not fetch $module"
-  # The module cache is read-only and keeps no execute bits.
-  chmod -R u+w "$dir" && chmod -R a+x "$dir/bin" "$dir/pkg/tool"
-  export PATH=$dir/bin:$PATH GOTOOLCHAIN=local
-}
 
 build_binaries() {
   local out=$1 kube minor helm version=k8s.io/component-base/version small=-gcflags=all=-dwarf=false
@@ -71,7 +51,7 @@ build() {
   local part=$K8S_DIR.part
   rm -rf "$part"
   mkdir -p "$part/bin" "$part/tools" "$part/images" "$part/work"
-  ensure_go
+  ensure_go "$HERE"
   (build_binaries "$part/bin")
   step "images of the cluster itself"
   build_images "$part/bin" "$part/images" "$part/work"

@@ -18,7 +18,7 @@ LOCAL_KUBECONFIG=$STATE/kubeconfig
 K8S=$REPO/dev/k8s
 # The key covers every input of build.sh, so a path under K8S_DIR never changes its content.
 K8S_KEY=$(content_hash "$K8S/go.mod" "$K8S/go.sum" "$K8S"/kubebox/*.go "$K8S"/coredns/*.go \
-  "$K8S/build.sh" "$K8S/mkimage.py" "$K8S/pause.c")
+  "$K8S/build.sh" "$K8S/go.sh" "$K8S/mkimage.py" "$K8S/pause.c")
 K8S_DIR=$CACHE/k8s/$K8S_KEY
 BIN=$K8S_DIR/bin
 TOOLS=$K8S_DIR/tools

@@ -74,6 +74,11 @@ pub fn look_again(begun: Timestamp, now: Timestamp) -> Duration {
     }
 }
 
+/// Whether a container of the pod fails, by the pod's status alone.
+pub fn fails(pod: &Pod) -> bool {
+    pod::failing_container(pod).is_some()
+}
+
 /// The pod that tells most.
 fn choose(pods: &[Pod], now: Timestamp) -> Option<(&Pod, Finding)> {
     let findings = pods.iter().filter(|pod| !replaced(pod, pods)).filter_map(|pod| Some((pod, pod::look(pod, now)?)));

@@ -13,7 +13,7 @@ mod pod;
 
 pub use cause::{Cause, Placement};
 pub use evidence::{Evidence, Severity};
-pub use examine::{examine, look_again};
+pub use examine::{examine, fails, look_again};
 
 use std::time::Duration;
 

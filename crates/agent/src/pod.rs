@@ -91,7 +91,8 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     status.flat_map(|s| s.init_container_statuses.iter().flatten().chain(s.container_statuses.iter().flatten()))
 }
 
-fn failing_container(pod: &Pod) -> Option<Finding> {
+/// The first container that fails.
+pub(crate) fn failing_container(pod: &Pod) -> Option<Finding> {
     containers(pod).find_map(|c| {
         let state = c.state.as_ref()?;
         waiting(c, state).or_else(|| ended(c, state)).or_else(|| restarting(c, state)).map(|f| f.of(c))

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
-    core::v1::{ContainerStatus, Pod},
+    core::v1::Pod,
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -71,14 +71,6 @@ pub(crate) async fn look(client: &Client, namespace: &str, release: &str) -> Res
     })
 }
 
-fn is_failing(pod: &Pod) -> bool {
-    let Some(status) = &pod.status else { return false };
-    let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
-    let reason = |c: &ContainerStatus| c.state.as_ref()?.waiting.as_ref()?.reason.clone();
-    let starting = ["ContainerCreating", "PodInitializing"];
-    containers.any(|c| !c.ready && (c.restart_count > 0 || reason(c).is_some_and(|r| !starting.contains(&r.as_str()))))
-}
-
 fn deployment_serves(deployment: &Deployment) -> bool {
     let wanted = deployment.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
     wanted == 0 || deployment.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0) > 0
@@ -98,7 +90,7 @@ async fn replace_stuck(pods: &Api<Pod>, sets: &[StatefulSet]) -> Result<(), Erro
         let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
         for pod in pods.list(&ListParams::default().labels(&selector)).await? {
             let earlier = pod.labels().get("controller-revision-hash").is_some_and(|of| of != update);
-            if !earlier || pod.metadata.deletion_timestamp.is_some() || !is_failing(&pod) {
+            if !earlier || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
                 continue;
             }
             tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");

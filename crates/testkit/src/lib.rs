@@ -6,11 +6,13 @@
 #![allow(clippy::panic, reason = "a test helper fails the test")]
 
 mod control_plane;
+mod helm;
 mod manifests;
 mod pki;
 mod processes;
 
 pub use control_plane::{ControlPlane, Options};
+pub use helm::{helm_program, helm_programs};
 
 /// Installs the process-wide TLS provider, as every binary of ours does first of all. May be called repeatedly.
 pub fn install_tls_provider() {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use kupenstack_helm::{ChartRef, Cli, Settings};
+use kupenstack_testkit::helm_program;
 use tempfile::TempDir;
 
 /// A chart written into a folder of its own.
@@ -71,10 +72,11 @@ spec:
       containers: [{name: run, image: none}]
 "#;
 
-/// The Helm under test. A machine without one cannot run these tests, and says so.
-pub(crate) async fn helm(kubeconfig: Option<&Path>) -> Cli {
-    let settings = Settings { kubeconfig: kubeconfig.map(Path::to_owned), ..Settings::from_env() };
-    Cli::new(settings).await.unwrap_or_else(|error| {
+/// A Helm to test, by its label. `None` where there is none of it; one there has to be.
+pub(crate) async fn helm(label: &str, kubeconfig: Option<&Path>) -> Option<Cli> {
+    let program = helm_program(label)?;
+    let settings = Settings { program, kubeconfig: kubeconfig.map(Path::to_owned), ..Settings::from_env() };
+    Some(Cli::new(settings).await.unwrap_or_else(|error| {
         panic!("no usable Helm: set HELM_BIN or put helm in PATH (`./dev/test` does): {error:?}")
-    })
+    }))
 }

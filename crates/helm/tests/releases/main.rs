@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod gate;
+mod majors;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kupenstack_helm::{Cli, ContentHash, Error, HASH_LABEL, Helm, ReleaseRef, ReleaseState, UpgradeOptions, Values};
 use kupenstack_testkit::ControlPlane;
+use rstest::rstest;
 use serde_json::json;
 
 struct World {
@@ -25,11 +27,12 @@ struct World {
 }
 
 impl World {
-    async fn new(prefix: &str) -> Self {
+    /// A namespace of its own and the Helm of that label; `None` where there is none of it.
+    async fn new(prefix: &str, label: &str) -> Option<Self> {
         let plane = ControlPlane::shared().await;
+        let helm = helm(label, Some(plane.kubeconfig_path())).await?;
         let namespace = plane.create_namespace(prefix).await;
-        let helm = helm(Some(plane.kubeconfig_path())).await;
-        Self { plane, helm, chart: Chart::new(&[]), release: ReleaseRef::new(namespace, "one") }
+        Some(Self { plane, helm, chart: Chart::new(&[]), release: ReleaseRef::new(namespace, "one") })
     }
 
     async fn upgrade(&self, greeting: &str, hash: &str) -> Result<kupenstack_helm::Status, Error> {
@@ -69,9 +72,10 @@ fn options(hash: &str) -> UpgradeOptions {
     UpgradeOptions::new(hash.parse::<ContentHash>().unwrap())
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_release_is_installed_upgraded_rolled_back_and_removed() {
-    let world = World::new("life").await;
+async fn a_release_is_installed_upgraded_rolled_back_and_removed(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("life", label).await else { return };
     let World { helm, release, .. } = &world;
 
     let installed = world.upgrade("one", "aaa").await.unwrap();
@@ -98,18 +102,20 @@ async fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     assert_eq!(helm.history(release).await.unwrap(), []);
 }
 
+#[rstest]
 #[tokio::test]
-async fn hooks_never_run() {
-    let world = World::new("hooks").await;
+async fn hooks_never_run(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("hooks", label).await else { return };
     world.upgrade("one", "aaa").await.unwrap();
     world.upgrade("two", "bbb").await.unwrap();
     world.helm.rollback(&world.release, 1).await.unwrap();
     assert!(world.api::<Job>().await.get_opt("one-hook").await.unwrap().is_none());
 }
 
+#[rstest]
 #[tokio::test]
-async fn what_is_not_there_is_told_apart_from_what_fails() {
-    let world = World::new("absent").await;
+async fn what_is_not_there_is_told_apart_from_what_fails(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("absent", label).await else { return };
     let World { helm, release, .. } = &world;
     assert_eq!(helm.history(release).await.unwrap(), []);
     assert!(matches!(helm.status(release).await, Err(Error::ReleaseNotFound { .. })));
@@ -121,18 +127,20 @@ async fn what_is_not_there_is_told_apart_from_what_fails() {
     assert!(matches!(result, Err(Error::Failed { .. })), "{result:?}");
 }
 
+#[rstest]
 #[tokio::test]
-async fn five_revisions_are_kept() {
-    let world = World::new("many").await;
+async fn five_revisions_are_kept(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("many", label).await else { return };
     for number in 1..=7 {
         world.upgrade(&number.to_string(), &format!("h{number}")).await.unwrap();
     }
     assert_eq!(world.states().await.into_keys().collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_failed_upgrade_says_why_and_the_next_one_goes_on() {
-    let world = World::new("failed").await;
+async fn a_failed_upgrade_says_why_and_the_next_one_goes_on(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("failed", label).await else { return };
     world.upgrade("one", "aaa").await.unwrap();
     world.chart.write("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n");
     let error = world.upgrade("two", "bbb").await.unwrap_err();
@@ -146,9 +154,10 @@ async fn a_failed_upgrade_says_why_and_the_next_one_goes_on() {
     assert_eq!((status.revision, status.state), (3, ReleaseState::Deployed));
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_interrupted_upgrade_is_recognised_and_can_be_gone_on_from() {
-    let world = World::new("killed").await;
+async fn an_interrupted_upgrade_is_recognised_and_can_be_gone_on_from(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("killed", label).await else { return };
     let World { helm, release, .. } = &world;
     world.upgrade("one", "aaa").await.unwrap();
     world.upgrade_and_kill("two", "bbb").await;
@@ -165,9 +174,10 @@ async fn an_interrupted_upgrade_is_recognised_and_can_be_gone_on_from() {
     assert_eq!(world.greeting().await, "two");
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_interrupted_upgrade_can_be_rolled_back() {
-    let world = World::new("undone").await;
+async fn an_interrupted_upgrade_can_be_rolled_back(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("undone", label).await else { return };
     world.upgrade("one", "aaa").await.unwrap();
     world.upgrade_and_kill("two", "bbb").await;
     world.helm.rollback(&world.release, 1).await.unwrap();
@@ -178,9 +188,10 @@ async fn an_interrupted_upgrade_can_be_rolled_back() {
     world.upgrade("three", "ccc").await.unwrap();
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_interrupted_install_is_recognised_and_can_be_gone_on_from() {
-    let world = World::new("half").await;
+async fn an_interrupted_install_is_recognised_and_can_be_gone_on_from(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("half", label).await else { return };
     world.upgrade_and_kill("one", "aaa").await;
     let status = world.helm.status(&world.release).await.unwrap();
     assert_eq!((status.revision, status.state), (1, ReleaseState::PendingInstall));
@@ -195,9 +206,10 @@ async fn an_interrupted_install_is_recognised_and_can_be_gone_on_from() {
     assert_eq!(now, made, "what the killed run made is adopted");
 }
 
+#[rstest]
 #[tokio::test]
-async fn somebodys_hand_edit_is_overruled() {
-    let world = World::new("edited").await;
+async fn somebodys_hand_edit_is_overruled(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("edited", label).await else { return };
     world.upgrade("one", "aaa").await.unwrap();
     let maps = world.api::<ConfigMap>().await;
     let edit = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"greeting": "edited", "own": "kept"}});
@@ -207,9 +219,10 @@ async fn somebodys_hand_edit_is_overruled() {
     assert_eq!(maps.get("one").await.unwrap().data.unwrap()["own"], "kept");
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_unchanged_upgrade_writes_no_object_of_the_chart() {
-    let world = World::new("same").await;
+async fn an_unchanged_upgrade_writes_no_object_of_the_chart(#[values("helm", "helm3")] label: &str) {
+    let Some(world) = World::new("same", label).await else { return };
     world.upgrade("one", "aaa").await.unwrap();
     let before = world.api::<ConfigMap>().await.get("one").await.unwrap().metadata.resource_version;
     let secret = world.api::<Secret>().await.get("one").await.unwrap().metadata.resource_version;
