@@ -54,7 +54,7 @@ stop_load() {
 
 # under_load NAME COMMAND...: two checks: that the command succeeds, and that meanwhile no request failed.
 under_load() {
-  local name=$1 from account
+  local name=$1 from account requests failed slowest
   shift
   from=$(in_load now)
   ok "$name" "$@"
@@ -62,11 +62,9 @@ under_load() {
   sleep 2
   account=$(in_load account "$from" "$(in_load now)")
   read -r requests failed slowest <<<"${account%%$'\n'*}"
-  REQUESTS=$((REQUESTS + requests))
   ok "$name: $requests requests, $failed failed, slowest $slowest ms" no_failure "$account"
 }
 
-REQUESTS=0
 no_failure() {
   tail -n +2 <<<"$1"
   [[ $1 =~ ^[1-9][0-9]*\ 0\  ]]

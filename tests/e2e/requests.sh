@@ -11,17 +11,96 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/../../dev/lib.sh"
 # shellcheck source=dev/k8s/cluster.sh
 . "$HERE/../../dev/k8s/cluster.sh"
+WORK=$(mktemp -d)
 OPERATOR_CHART=$HERE/../../charts/kupenstack
 
-configure() { # configure TOKEN-EXPIRATION LIMIT
-  change "{\"spec\":{\"services\":{
-    \"keystone\":{\"conf\":{\"token\":{\"expiration\":$1}}},
-    \"glance\":{\"conf\":{\"DEFAULT\":{\"limit_param_default\":$2}}}}}}"
+services() { change "{\"spec\":{\"services\":{\"keystone\":$1,\"glance\":$2}}}"; }
+
+new_options() { services '{"conf":{"token":{"expiration":43100}}}' '{"conf":{"DEFAULT":{"limit_param_default":26}}}'; }
+
+watch_conditions() {
+  kc get keystone keystone --watch \
+    -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Available")].status}{"\n"}' >"$WORK/conditions" &
+  WATCH=$!
 }
 
-scale() {
-  local number
-  for number; do replicas "$number" || return; done
+# states FIELD: one after the other, without repetitions.
+states() { cut -d ' ' -f "$1" "$WORK/conditions" | uniq | paste -sd ' '; }
+
+# No pod of the new version may be there before the database is of the new version.
+synced_before_pods() {
+  local synced first
+  synced=$(kc get job "$1-db-sync" -o 'jsonpath={.status.completionTime}')
+  first=$(kc get pods -l "application=$1,component=api" -o 'jsonpath={range .items[*]}{.metadata.creationTimestamp}{"\n"}{end}' | sort | head -n 1)
+  echo "synced at $synced, first pod at $first"
+  [ -n "$synced" ] && [ -n "$first" ] && [[ ! $synced > $first ]]
+}
+
+configuration_changes() {
+  watch_conditions
+  under_load "both configurations change" new_options
+  kill "$WATCH"
+  ok "openstack-operator 1966: Ready goes once and comes once" is "True False True" states 1
+  ok "openstack-operator 1966: Available stays" is True states 2
+  ok "nova's hooks in OpenStack-Helm: Keystone's new pods begin after its sync" synced_before_pods keystone
+  ok "nova's hooks in OpenStack-Helm: Glance's new pods begin after its sync" synced_before_pods glance
+}
+
+# Neither Keystone nor Glance starts with these.
+WRONG='{"spec":{"services":{
+  "keystone":{"conf":{"token":{"provider":"none"}}},
+  "glance":{"conf":{"glance_store":{"default_backend":"none"}}}}}}'
+without_wrong() { services '{"conf":{"token":{"provider":null}}}' '{"conf":{"glance_store":null}}'; }
+
+taken_back() {
+  local service
+  for service in keystone glance; do
+    kc wait "$service/$service" --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=RolledBack' --timeout=300s || return
+  done
+  pods_have_ended
+}
+
+fail() { patch_cloud "$WRONG" && taken_back; }
+
+says_what_failed() {
+  kc get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}' | grep -E "Pod $1-api-"
+}
+
+changes_fail() {
+  local pods
+  pods=$(running_pods)
+  under_load "both changes fail and are taken back" fail
+  ok "Keystone says which pod failed" says_what_failed keystone
+  ok "Glance says which pod failed" says_what_failed glance
+  ok "Keystone is Available meanwhile" kc wait keystone/keystone --for=condition=Available --timeout=1s
+  under_load "the wrong options are taken out" without_wrong
+  ok "no pod that serves was replaced" is "$pods" running_pods
+}
+
+newest_key() {
+  kc get secret keystone-fernet-keys -o 'go-template={{range $key, $_ := .data}}{{println $key}}{{end}}' | sort -n | tail -n 1
+}
+newer_key_than() { [ "$(newest_key)" -gt "$1" ]; }
+
+pods_have_key() {
+  local pod
+  for pod in $(kc get pods -l application=keystone,component=api -o name); do
+    kc exec "$pod" -- test -e "/var/lib/keystone/fernet-keys/$1" || return
+  done
+}
+
+rotate() {
+  local before
+  before=$(newest_key)
+  kc annotate secret keystone-fernet-keys kupenstack.io/rotated-at=2020-01-01T00:00:00Z --overwrite || return
+  within 30 newer_key_than "$before" && within 150 pods_have_key "$((before + 1))"
+}
+
+keys_rotate() {
+  local pods
+  pods=$(running_pods)
+  under_load "genestack 1682: token keys rotate" rotate
+  ok "no pod restarted for it" is "$pods" running_pods
 }
 
 upgrade_operator() {
@@ -54,15 +133,26 @@ operator_upgrades() {
   ok "the operator as it was" upgrade_operator --set log= --set "image.tag=${image##*:}"
 }
 
+# Also those that were under way between two changes.
+all_of_it() {
+  local account
+  account=$(in_load account 0 "$(in_load now)")
+  ok "in all: requests, failures, slowest in ms: ${account%%$'\n'*}" no_failure "$account"
+}
+
 main() {
   trap 'stop_load >/dev/null 2>&1' EXIT
   ok "two replicas of each API" replicas 2
   ok "20 requests per second" start_load
-  under_load "at rest" sleep 10
-  under_load "both configurations change" configure 43100 26
-  under_load "scale 2 to 1 to 3 to 1 to 2" scale 1 3 1 2
+  configuration_changes
+  changes_fail
   operator_upgrades
-  ok "as it was" change '{"spec":{"services":null}}'
+  keys_rotate
+  under_load "scale 2 to 1" replicas 1
+  under_load "scale 1 to 3" replicas 3
+  under_load "scale 3 to 1, and all as it was" change '{"spec":{"services":null}}'
+  all_of_it
+  rm -rf "$WORK"
   finish
 }
 
