@@ -13,6 +13,7 @@ API_IP=$NODE_NET.2
 CGROUP_PREFIX=kupenstack$CLUSTER
 DATA=$STATE/data
 PKI=$DATA/pki
+AUDIT_LOG=$DATA/log/audit.log        # writes of pods, one JSON object a line
 LOCAL_KUBECONFIG=$STATE/kubeconfig
 
 K8S=$REPO/dev/k8s

@@ -4,6 +4,7 @@
 #
 # The OpenStack charts without the operator, as docs/charts-by-hand.md tells it: a token, an image, pods that come and
 # go, upgrades that change nothing, upgrades that change something, removal, return. In a namespace of its own.
+# dev/test: beside others
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
@@ -25,9 +26,15 @@ clean_up() {
 
 namespace() {
   kubectl delete namespace "$NS" --ignore-not-found --wait
-  kubectl create namespace "$NS"
-  # The strictest standard: a pod that wants more than it needs does not start.
-  kubectl label namespace "$NS" pod-security.kubernetes.io/enforce=restricted
+  # The strictest standard: a pod that wants more than it needs does not start. And no project of a cloud beside it.
+  kubectl create -f - <<YAML
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: $NS
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+  annotations: {kupenstack.io/project: ignore}
+YAML
 }
 
 install() { helm install "$1" "$CHARTS/$1" -n "$NS" -f "$VALUES"; }

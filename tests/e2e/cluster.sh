@@ -1,6 +1,7 @@
 #!/bin/bash
 # The local cluster itself: names, Services, logs, limits, and volumes that outlive pods and nodes.
 # It kills a node, so it runs on a cluster of dev/k8s/up.sh only.
+# dev/test: alone
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A node dies and comes back: the cloud comes back by itself with all it held, and nobody makes anything anew.
 # On a cluster of dev/k8s/up.sh only, with dev/up's example cloud and demo.
+# dev/test: alone
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh

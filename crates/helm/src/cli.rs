@@ -1,6 +1,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use kupenstack_process::{Failure, Finished, Invocation};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tracing::debug;
 
 use crate::locks::Locks;
@@ -94,37 +95,39 @@ pub struct Cli {
     settings: Settings,
     environment: Vec<(OsString, OsString)>,
     home: TempDir,
-    version: Version,
+    version: OnceCell<Version>,
     permits: Semaphore,
     locks: Locks,
 }
 
 impl Cli {
-    /// Asks the program for its version, so that a missing or foreign program is found at once and not at the first upgrade.
+    /// Finds the program, so that a missing one is told at once and not at the first upgrade. It is not run: as long as
+    /// nothing is to be done no process is started.
     pub async fn new(settings: Settings) -> Result<Self, Error> {
-        let home = tempfile::Builder::new()
-            .prefix("kupenstack-helm-")
-            .tempdir()
-            .map_err(|source| Error::Spawn { program: settings.program.display().to_string(), source })?;
-        let mut cli = Self {
+        let spawn = |source| Error::Spawn { program: settings.program.display().to_string(), source };
+        find(&settings.program).await.map_err(spawn)?;
+        let home = tempfile::Builder::new().prefix("kupenstack-helm-").tempdir().map_err(spawn)?;
+        Ok(Self {
             environment: environment(&settings, home.path()),
             home,
-            version: Version { major: 0, text: String::new() },
+            version: OnceCell::new(),
             permits: Semaphore::new(settings.concurrency),
             locks: Locks::default(),
             settings,
-        };
-        let output = cli.run("version", arguments::version(), Vec::new()).await?;
-        let text = String::from_utf8_lossy(&output);
-        cli.version = Version::parse(&text)
-            .filter(|version| version.major >= 3)
-            .ok_or_else(|| Error::Output { command: "version", message: format!("`{}`", bounded(&text)) })?;
-        Ok(cli)
+        })
     }
 
-    /// The version of the program.
-    pub fn version(&self) -> &Version {
-        &self.version
+    /// The version of the program; it is asked once.
+    pub async fn version(&self) -> Result<&Version, Error> {
+        self.version
+            .get_or_try_init(|| async {
+                let output = self.run("version", arguments::version(), Vec::new()).await?;
+                let text = String::from_utf8_lossy(&output);
+                Version::parse(&text)
+                    .filter(|version| version.major >= 3)
+                    .ok_or_else(|| Error::Output { command: "version", message: format!("`{}`", bounded(&text)) })
+            })
+            .await
     }
 
     /// Runs Helm about a release and reads the JSON it prints.
@@ -200,7 +203,7 @@ impl Helm for Cli {
         options: &'a UpgradeOptions,
     ) -> Answer<'a, Status> {
         Box::pin(async move {
-            let arguments = arguments::upgrade_install(release, chart, options, &self.version);
+            let arguments = arguments::upgrade_install(release, chart, options, self.version().await?);
             let output = self.change("upgrade", release, arguments, as_input(values)).await?;
             let made: Made = read_json("upgrade", &output)?;
             Ok(Status { revision: made.version, state: made.info.status, hash: Some(options.hash.clone()) })
@@ -226,7 +229,7 @@ impl Helm for Cli {
 
     fn rollback<'a>(&'a self, release: &'a ReleaseRef, revision: u32) -> Answer<'a, ()> {
         Box::pin(async move {
-            let arguments = arguments::rollback(release, revision, &self.version);
+            let arguments = arguments::rollback(release, revision, self.version().await?);
             self.change("rollback", release, arguments, Vec::new()).await.map(drop)
         })
     }
@@ -248,6 +251,19 @@ struct Made {
 #[derive(Deserialize)]
 struct Info {
     status: ReleaseState,
+}
+
+/// Looks for the program as a shell would. Whether it may be run shows when it is.
+async fn find(program: &Path) -> io::Result<()> {
+    if program.components().count() > 1 {
+        return tokio::fs::metadata(program).await.map(drop);
+    }
+    for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+        if tokio::fs::metadata(folder.join(program)).await.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
 fn environment(settings: &Settings, home: &Path) -> Vec<(OsString, OsString)> {

@@ -24,8 +24,9 @@ fn release() -> ReleaseRef {
 async fn tells_its_version(#[values("helm", "helm3")] label: &str) {
     let Some(helm) = helm(label, None).await else { return };
     let majors = if label == "helm3" { 3..=3 } else { 3..=4 };
-    assert!(majors.contains(&helm.version().major()), "{}", helm.version().as_str());
-    assert!(helm.version().as_str().starts_with('v'));
+    let version = helm.version().await.unwrap();
+    assert!(majors.contains(&version.major()), "{}", version.as_str());
+    assert!(version.as_str().starts_with('v'));
 }
 
 #[rstest]
@@ -72,14 +73,17 @@ async fn a_broken_chart_is_a_failure_that_tells_why(#[values("helm", "helm3")] l
 
 #[tokio::test]
 async fn a_missing_program_is_told_at_once() {
-    let settings = Settings { program: "/no/such/helm".into(), ..Settings::from_env() };
-    assert!(matches!(Cli::new(settings).await, Err(Error::Spawn { .. })));
+    for program in ["/no/such/helm", "no-such-helm"] {
+        let settings = Settings { program: program.into(), ..Settings::from_env() };
+        assert!(matches!(Cli::new(settings).await, Err(Error::Spawn { .. })), "{program}");
+    }
 }
 
 #[tokio::test]
 async fn another_program_is_no_helm() {
     let settings = Settings { program: "/bin/echo".into(), ..Settings::from_env() };
-    assert!(matches!(Cli::new(settings).await, Err(Error::Output { .. })));
+    let echo = Cli::new(settings).await.unwrap();
+    assert!(matches!(echo.version().await, Err(Error::Output { .. })));
 }
 
 /// A program that says it is Helm and then does what the script says.
