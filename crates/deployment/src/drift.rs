@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
@@ -46,6 +47,35 @@ impl Verified {
             (*of, *marks) = (revision.to_owned(), Marks::new());
         }
         marks.insert(key, mark);
+    }
+}
+
+/// When releases were put back. Who fights with us is answered at a growing pace.
+#[derive(Default)]
+pub(crate) struct Repairs(Mutex<HashMap<Kind, (u32, Instant)>>);
+
+/// Pause after the first repair; each further one doubles it.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause. After twice this time without a repair everything is forgotten.
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+
+impl Repairs {
+    /// Counts a repair, or says how long it has to wait.
+    pub(crate) fn next(&self, service: Kind) -> Result<(), Duration> {
+        self.next_at(service, Instant::now())
+    }
+
+    fn next_at(&self, service: Kind, now: Instant) -> Result<(), Duration> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, last) = all.get(&service).copied().unwrap_or((0, now));
+        let since = now.saturating_duration_since(last);
+        let count = if since > 2 * LONGEST_PAUSE { 0 } else { count };
+        let pause = PAUSE.saturating_mul(2_u32.saturating_pow(count.saturating_sub(1).min(16))).min(LONGEST_PAUSE);
+        if count > 0 && since < pause {
+            return Err(pause.saturating_sub(since));
+        }
+        all.insert(service, (count.saturating_add(1), now));
+        Ok(())
     }
 }
 
@@ -155,5 +185,18 @@ mod tests {
         assert!(!verified.knows(Kind::Keystone, "3", &key, &Mark::of(&object("8"))));
         verified.learn(Kind::Keystone, "4", ("Secret".to_owned(), "e".to_owned()), mark.clone());
         assert!(!verified.knows(Kind::Keystone, "4", &key, &mark));
+    }
+
+    #[test]
+    fn who_changes_it_again_and_again_is_answered_ever_later() {
+        let (repairs, start) = (Repairs::default(), Instant::now());
+        let at = |seconds| repairs.next_at(Kind::Keystone, start + Duration::from_secs(seconds));
+        assert_eq!(at(0), Ok(()));
+        assert_eq!(at(1), Err(Duration::from_secs(4)));
+        assert_eq!(at(5), Ok(()));
+        assert_eq!(at(10), Err(Duration::from_secs(5)));
+        assert_eq!(at(15), Ok(()));
+        assert_eq!(at(15 + 3600), Ok(()), "all is forgotten");
+        assert_eq!(repairs.next_at(Kind::Glance, start), Ok(()), "others have a pace of their own");
     }
 }

@@ -22,6 +22,14 @@ const NO_RETURN: &str = "Point of no return";
 /// How often a helm run may fail before the change is taken back.
 const HELM_FAILURES: usize = 3;
 
+/// How a release that should be installed was found.
+enum Found {
+    Intact,
+    Different,
+    /// It was put back only just now, and is different again.
+    DifferentAgain(Outcome),
+}
+
 fn job_step(name: &str) -> String {
     format!("Job {name}")
 }
@@ -41,12 +49,15 @@ impl Pass<'_> {
             hash: &target.hash,
             owner: &self.request.owner,
         };
-        let newest = history.newest();
-        let installed = newest.filter(|newest| newest.is_deployed(&target.hash));
+        let installed = history.newest().filter(|newest| newest.is_deployed(&target.hash));
         let mut intact = false;
         if let Some(installed) = installed {
             self.status.revision = Some(i64::from(installed.number));
-            intact = self.is_intact(&plan, installed).await?;
+            intact = match self.inspect(&plan, installed).await? {
+                Found::Intact => true,
+                Found::Different => false,
+                Found::DifferentAgain(outcome) => return Ok(Next::Stop(outcome)),
+            };
             let settled = intact && self.status.hash.as_deref() == Some(plan.hash);
             if settled && self.has_all_jobs(&plan, installed).await? {
                 self.checklist.done(RELEASE);
@@ -55,48 +66,58 @@ impl Pass<'_> {
         }
         let built = self.built(target, history).await?;
         if self.recover(history, plan.hash).await? {
-            return Ok(Next::Stop(
-                Outcome::waiting("Recovering", "an interrupted run is dealt with").within(Duration::ZERO),
-            ));
+            let outcome = Outcome::waiting("Recovering", "an interrupted run is dealt with");
+            return Ok(Next::Stop(outcome.within(Duration::ZERO)));
         }
+        if let Next::Stop(outcome) = self.prepare(&plan, &built).await? {
+            return Ok(Next::Stop(outcome));
+        }
+        if !intact && let Next::Stop(outcome) = self.apply(&plan, &built, target, history).await? {
+            return Ok(Next::Stop(outcome));
+        }
+        self.finish(&plan, &built).await
+    }
+
+    /// Before Helm: the jobs that have to succeed first.
+    async fn prepare(&mut self, plan: &Plan<'_>, built: &Built) -> Result<Next, Error> {
         let upgrades = self.status.release.as_ref().is_some_and(|r| *r != self.request.common.release);
         let no_return = upgrades.then(|| NO_RETURN.to_owned());
         let rest = [RELEASE, WORKLOADS].map(str::to_owned);
         let after = no_return.clone().into_iter().chain(rest).chain(job_steps(&built.post_jobs));
         let after = after.chain([PROOF.to_owned()]).collect();
-        if let Next::Stop(outcome) = self.run_jobs(&plan, &built.pre_jobs, &built, after).await? {
+        if let Next::Stop(outcome) = self.run_jobs(plan, &built.pre_jobs, built, after).await? {
             return Ok(Next::Stop(outcome));
         }
         if let Some(step) = no_return {
             self.checklist.done(step);
         }
-        if !intact {
-            if let Progress::Running(message) = plan.clear_plain_jobs(&built).await? {
-                self.checklist.running(RELEASE, &message);
-                return Ok(Next::Stop(Outcome::waiting("RollingOut", message)));
-            }
-            if let Next::Stop(outcome) = self.apply(target, history).await? {
-                return Ok(Next::Stop(outcome));
-            }
-        }
-        self.finish(&plan, &built).await
+        Ok(Next::Go)
     }
 
     /// Whether everything of the revision still is as it was applied. What is not is told as an event.
-    async fn is_intact(&mut self, plan: &Plan<'_>, installed: &Revision) -> Result<bool, Error> {
+    async fn inspect(&mut self, plan: &Plan<'_>, installed: &Revision) -> Result<Found, Error> {
         let engine = self.engine;
-        let Some(applied) = engine.applied(plan.kind, &self.release, installed).await? else { return Ok(false) };
+        let Some(applied) = engine.applied(plan.kind, &self.release, installed).await? else {
+            return Ok(Found::Different);
+        };
         if !applied.is_of(plan.hash) {
             tracing::info!(release = self.release.name, revision = installed.number, "made by hand upon ours");
-            return Ok(false);
+            return Ok(Found::Different);
         }
         let uid = &installed.uid;
         let drifted = drift::find(&engine.inventory, &engine.verified, plan.kind, uid, &applied).await?;
         if drifted.is_empty() {
-            return Ok(true);
+            return Ok(Found::Intact);
         }
-        self.warn("DriftRepaired", &format!("is put back: {}", drifted.join("; ")));
-        Ok(false)
+        let drifted = drifted.join("; ");
+        if let Err(left) = engine.repairs.next(plan.kind) {
+            let message = format!("{drifted}; it was put back before, and is again in a while: who changes it?");
+            self.checklist.failed(RELEASE, &message);
+            self.checklist.pending([WORKLOADS, PROOF].map(str::to_owned));
+            return Ok(Found::DifferentAgain(Outcome::waiting("Drifting", message).within(left)));
+        }
+        self.warn("DriftRepaired", &format!("is put back: {drifted}"));
+        Ok(Found::Different)
     }
 
     async fn built(&self, target: &Target, history: &History) -> Result<Arc<Built>, Error> {
@@ -114,8 +135,18 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs Helm.
-    async fn apply(&mut self, target: &Target, history: &History) -> Result<Next, Error> {
+    /// Runs Helm, once nothing stands in its way.
+    async fn apply(
+        &mut self,
+        plan: &Plan<'_>,
+        built: &Built,
+        target: &Target,
+        history: &History,
+    ) -> Result<Next, Error> {
+        if let Progress::Running(message) = plan.clear_plain_jobs(built).await? {
+            self.checklist.running(RELEASE, &message);
+            return Ok(Next::Stop(Outcome::waiting("RollingOut", message)));
+        }
         let engine = self.engine;
         let revision = match &target.content {
             Content::Wanted(values) => {
