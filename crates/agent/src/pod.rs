@@ -184,17 +184,15 @@ fn hanging(pod: &Pod, status: &PodStatus, scheduled: Option<Timestamp>, now: Tim
         let finding = late(started, now, "has been running and is not done after")?;
         return Some(Finding { log: true, ..finding }.of(container));
     }
-    let main = status.container_statuses.iter().flatten();
-    let creating = containers(pod).find(|c| {
-        c.state
-            .as_ref()
-            .and_then(|s| s.waiting.as_ref())
-            .is_some_and(|w| w.reason.as_deref() != Some("PodInitializing"))
-    });
+    // While an image is pulled after init containers, Kubernetes still calls that initialising.
+    let creating = containers(pod).find(|c| c.state.as_ref().is_some_and(|s| s.waiting.is_some()));
     if let Some(container) = creating {
-        return late(scheduled, now, "is still being created after").map(|f| f.of(container));
+        let initialised = containers(pod).filter_map(|c| c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
+        let since = scheduled.max(initialised.map(|t| t.0).max());
+        return late(since, now, "is still being created after").map(|f| f.of(container));
     }
-    if let Some(container) = main.clone().find(|c| !c.ready && c.state.as_ref().is_some_and(|s| s.running.is_some())) {
+    let mut main = status.container_statuses.iter().flatten();
+    if let Some(container) = main.find(|c| !c.ready && c.state.as_ref().is_some_and(|s| s.running.is_some())) {
         let started = container.state.as_ref()?.running.as_ref()?.started_at.as_ref().map(|t| t.0);
         // what was ready once is unready since then, not since its start
         let unready = condition(status, "ContainersReady").filter(|c| c.status == "False").and_then(transition);

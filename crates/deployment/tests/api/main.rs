@@ -9,6 +9,7 @@ mod stage;
 
 use kupenstack_api::cluster::{Keystone, OpenStack, StepState};
 use kupenstack_core::conditions;
+use rstest::rstest;
 use stage::{Stage, completed, reason};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -34,9 +35,12 @@ async fn an_unknown_release_is_stalled_and_cured_by_an_edit() {
     let _: kupenstack_api::cluster::Memcached = stage.until("memcached", |k| reason(k) == "RollingOut").await;
 }
 
+#[rstest]
+#[case("helm", "helm3")]
+#[case("helm3", "helm")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_run_once_and_in_order_across_restarts_of_the_operator() {
-    let stage = Stage::set("jobs").await;
+async fn jobs_run_once_and_in_order_across_restarts_of_the_operator(#[case] helm: &str, #[case] other_helm: &str) {
+    let Some(mut stage) = Stage::set_with("jobs", helm).await else { return };
     stage.pretend_ready("MariaDB", "mariadb").await;
     stage.pretend_ready("Memcached", "memcached").await;
     stage.apply("Keystone", "keystone", serde_json::json!({"release": "2026.2"})).await;
@@ -77,6 +81,14 @@ async fn jobs_run_once_and_in_order_across_restarts_of_the_operator() {
     ];
     assert_eq!(done, expected);
     running.stop().await;
+
+    // an operator with another Helm takes the release as it is
+    if stage.change_helm(other_helm).await {
+        let running = stage.run(&["keystone"]);
+        running.passes(1).await;
+        assert_eq!((stage.releases().await, stage.copies().await), (1, 0));
+        running.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

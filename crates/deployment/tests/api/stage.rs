@@ -25,7 +25,7 @@ use kupenstack_core::conditions;
 use kupenstack_deployment::{Settings, controllers};
 use kupenstack_helm::{Cli, Helm};
 use kupenstack_runtime::Context;
-use kupenstack_testkit::ControlPlane;
+use kupenstack_testkit::{ControlPlane, helm_program};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -72,16 +72,25 @@ impl Running {
 
 impl Stage {
     pub(crate) async fn set(prefix: &str) -> Self {
+        Self::set_with(prefix, "helm").await.expect("there is always a program to try")
+    }
+
+    /// With the Helm of that label; `None` where there is none of it.
+    pub(crate) async fn set_with(prefix: &str, label: &str) -> Option<Self> {
+        let helm = find_helm(label).await?;
         let plane = ControlPlane::shared().await;
         let yaml: Vec<_> = crds::all().iter().map(|crd| serde_saphyr::to_string(crd).unwrap()).collect();
         plane.apply_yaml(&yaml.join("---\n")).await;
         let namespace = plane.create_namespace(prefix).await;
-        let settings = kupenstack_helm::Settings {
-            kubeconfig: Some(plane.kubeconfig_path().to_owned()),
-            ..kupenstack_helm::Settings::from_env()
-        };
-        let helm = Arc::new(Cli::new(settings).await.expect("helm: set HELM_BIN, or run ./dev/test"));
-        Self { namespace, client: plane.client().await, helm }
+        Some(Self { namespace, client: plane.client().await, helm })
+    }
+
+    /// Goes on with another Helm; `false` where there is none of that label.
+    pub(crate) async fn change_helm(&mut self, label: &str) -> bool {
+        let found = find_helm(label).await;
+        let there = found.is_some();
+        self.helm = found.unwrap_or_else(|| Arc::clone(&self.helm));
+        there
     }
 
     /// Starts some controllers, as a fresh operator process would.
@@ -218,6 +227,15 @@ impl Stage {
         .await;
         assert!(self.api::<Keystone>().get_opt("keystone").await.unwrap().is_none());
     }
+}
+
+async fn find_helm(label: &str) -> Option<Arc<dyn Helm>> {
+    let settings = kupenstack_helm::Settings {
+        program: helm_program(label)?,
+        kubeconfig: Some(ControlPlane::shared().await.kubeconfig_path().to_owned()),
+        ..kupenstack_helm::Settings::from_env()
+    };
+    Some(Arc::new(Cli::new(settings).await.expect("helm: set HELM_BIN, or run ./dev/test")))
 }
 
 /// Plays the job controller: the job's pod succeeded.
