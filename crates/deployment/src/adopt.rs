@@ -22,6 +22,7 @@ use crate::{
 
 /// Settings that a message names at most; a release may have hundreds.
 const NAMED: usize = 20;
+
 /// A release made by hand that an object finds in its place.
 pub(crate) struct ByHand<'a> {
     pub(crate) client: &'a Client,
@@ -55,8 +56,22 @@ impl ByHand<'_> {
         Ok(Some(format!("release {} (revision {revision}) is taken over; {lost}", self.release.name)))
     }
 
+    /// What is said while somebody's Helm works on the release: it is not ours to be cleared away.
+    pub(crate) fn busy(&self) -> Option<Outcome> {
+        let message = format!(
+            "release {} is {}: somebody's helm works on it, or was killed; then roll it back or delete its newest record",
+            self.release.name, self.revision.state
+        );
+        self.revision.is_pending().then(|| Outcome::waiting("ReleasePending", message))
+    }
+
     async fn made(&self) -> Result<Applied, Error> {
-        Ok(Applied::read(self.client, self.release, self.revision.number).await?.unwrap_or_default())
+        let made = Applied::read(self.client, self.release, self.revision.number).await?;
+        // without it no password would be found, and new ones would lock everybody out
+        made.ok_or_else(|| Error::Record {
+            name: self.release.record_name(self.revision.number),
+            reason: "it has just gone".to_owned(),
+        })
     }
 }
 
@@ -96,10 +111,16 @@ fn compare(given: &Value, ours: Option<&Value>, default: Option<&Value>, path: &
         }
         return;
     }
-    let kept = ours.or(default).unwrap_or(&Value::Null) == given;
+    let kept = same(ours.or(default).unwrap_or(&Value::Null), given);
     if !kept && !values::is_credential(path) {
         lost.push(path.join("."));
     }
+}
+
+/// Whether two values come to the same text in a file: a number may be written as such or as text.
+fn same(a: &Value, b: &Value) -> bool {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text(a) == text(b)
 }
 
 fn said(lost: &[String]) -> String {

@@ -78,6 +78,12 @@ impl Inventory {
         Some(Shelf { api, watched: watched.as_ref() })
     }
 
+    /// Where the objects of every kind are.
+    pub(crate) fn apis(&self) -> impl Iterator<Item = Api<DynamicObject>> {
+        let api = |resource| Api::namespaced_with(self.client.clone(), &self.namespace, resource);
+        self.kinds.iter().map(move |(resource, _)| api(resource))
+    }
+
     /// News of a release's objects, as a reference to look at.
     pub(crate) fn changes<M>(&self, release: &'static str, concerned: &ObjectRef<M>) -> BoxStream<'static, ObjectRef<M>>
     where

@@ -120,6 +120,9 @@ impl<'a> Pass<'a> {
         let history = History::read(&self.engine.client, &self.release).await?;
         let by_hand = history.newest().filter(|newest| newest.is_by_hand());
         let values = |secrets: &Secrets| values::compute(self.service, self.request, release, secrets, &configuration);
+        if let Some(outcome) = by_hand.and_then(|revision| self.by_hand(revision).busy()) {
+            return Ok(outcome);
+        }
         if let (Some(revision), false) = (by_hand, self.request.common.adopt) {
             return self.by_hand(revision).refusal(&values(&self.secrets)).await;
         }

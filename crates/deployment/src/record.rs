@@ -32,6 +32,11 @@ impl Revision {
         self.hash.is_empty()
     }
 
+    /// Whether a run of Helm is under way, or was killed.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state.starts_with("pending-")
+    }
+
     /// Whether this very content is installed.
     pub(crate) fn is_deployed(&self, hash: &str) -> bool {
         self.state == "deployed" && self.hash == hash
@@ -95,7 +100,7 @@ impl History {
     /// What stands in the way of a run to `hash`. A `pending-*` record is looked at only when it is the newest: a
     /// killed run stays in the history for ever.
     pub(crate) fn recovery(&self, hash: &str) -> Recovery {
-        let Some(newest) = self.newest().filter(|n| n.state.starts_with("pending-")) else {
+        let Some(newest) = self.newest().filter(|n| n.is_pending()) else {
             return Recovery::None;
         };
         match self.0.iter().rfind(|r| r.was_deployed()) {

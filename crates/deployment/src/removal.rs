@@ -6,8 +6,8 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
-    core::{GroupVersionKind, NamespaceResourceScope},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    core::NamespaceResourceScope,
 };
 use kupenstack_api::cluster::DeletionPolicy;
 use kupenstack_core::{Outcome, reason};
@@ -16,33 +16,21 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    Error, credentials,
+    Error,
+    collector::CONFIG,
+    credentials,
     engine::Engine,
+    inventory::{Inventory, RELEASE_NAME},
     jobs::{PLAN, SERVICE},
-    record::{self, History, Recovery},
+    record::{self, History, Recovery, Revision},
     service::{Kind, Request, Service},
     services,
 };
 
 /// Label of the charts on everything of one release, pods and claims included.
 const RELEASE: &str = "release_group";
-/// Label of the charts on configuration that Helm keeps, since pods of an earlier revision may mount it.
-const CONFIG: &str = "kupenstack.io/config";
-/// Annotation by which Helm knows what belongs to a release.
-const HELM_RELEASE: &str = "meta.helm.sh/release-name";
-
-/// Group, version and kind of what a release consists of, apart from data.
-const RELEASED: [(&str, &str, &str); 9] = [
-    ("apps", "v1", "Deployment"),
-    ("apps", "v1", "StatefulSet"),
-    ("policy", "v1", "PodDisruptionBudget"),
-    ("", "v1", "Service"),
-    ("", "v1", "ConfigMap"),
-    ("", "v1", "Secret"),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
-    ("rbac.authorization.k8s.io", "v1", "Role"),
-    ("", "v1", "ServiceAccount"),
-];
+/// Annotation of what outlives its release: data does, and configuration, which goes by its own label.
+const POLICY: &str = "helm.sh/resource-policy";
 
 impl Engine {
     /// Ends the service as its policies say. Not done until its pods are gone.
@@ -51,20 +39,25 @@ impl Engine {
         let kind = service.kind();
         let release = ReleaseRef::new(&request.namespace, kind.object());
         let site = Site { client: &self.client, namespace: &request.namespace, kind };
-        if request.common.deletion_policy == DeletionPolicy::Retain {
-            self.settle(&release).await?;
+        let history = History::read(&self.client, &release).await?;
+        // never taken over, so not ours to end
+        let by_hand = history.newest().is_some_and(Revision::is_by_hand);
+        if by_hand || request.common.deletion_policy == DeletionPolicy::Retain {
+            if !by_hand {
+                self.settle(&release, &history).await?;
+            }
             site.give_back(&release, &request.owner.uid).await?;
-            return Ok(Outcome::ready("given back: its release runs on, to be used by hand"));
+            return Ok(Outcome::ready("its release runs on, to be used by hand"));
         }
         if let Some(dependents) = self.dependents(kind) {
             return Ok(Outcome::waiting(reason::DELETING, format!("is removed after {dependents}")));
         }
         site.remove_jobs().await?;
-        if History::read(&self.client, &release).await?.newest().is_some() {
+        if history.newest().is_some() {
             self.helm.uninstall(&release).await?;
         }
         site.remove_configuration().await?;
-        site.remove_leftovers().await?;
+        site.remove_leftovers(&self.inventory).await?;
         if let Some(pods) = site.pods().await? {
             let message = format!("waits until its pods are gone: {pods}");
             // the workloads are gone already, so nothing that is watched tells of the last pod's end
@@ -91,8 +84,8 @@ impl Engine {
     }
 
     /// Ends an interrupted run of Helm: it would stand in the way of whoever runs Helm next.
-    async fn settle(&self, release: &ReleaseRef) -> Result<(), Error> {
-        match History::read(&self.client, release).await?.recovery("") {
+    async fn settle(&self, release: &ReleaseRef, history: &History) -> Result<(), Error> {
+        match history.recovery("") {
             Recovery::None => Ok(()),
             Recovery::Drop(revision) => record::drop(&self.client, release, revision).await,
             Recovery::RollBack(revision) => Ok(self.helm.rollback(release, revision).await?),
@@ -180,12 +173,11 @@ impl Site<'_> {
     }
 
     /// What an interrupted first install made and no record of Helm's names.
-    async fn remove_leftovers(&self) -> Result<(), Error> {
-        for (group, version, kind) in RELEASED {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.namespace, &resource);
+    async fn remove_leftovers(&self, inventory: &Inventory) -> Result<(), Error> {
+        for api in inventory.apis() {
             for object in api.list_metadata(&self.labelled(RELEASE)).await? {
-                if object.annotations().get(HELM_RELEASE).map(String::as_str) == Some(self.kind.object()) {
+                let of_release = object.annotations().get(RELEASE_NAME).map(String::as_str) == Some(self.kind.object());
+                if of_release && !object.annotations().contains_key(POLICY) {
                     delete(&api, &object.name_any()).await?;
                 }
             }

@@ -43,7 +43,7 @@ fn what_is_lost_is_named_by_path_and_never_by_value() {
         },
     });
     let defaults = json!({"bootstrap": {"enabled": true}, "extraObjects": {}});
-    let ours = json!({"conf": {"keystone": {"DEFAULT": {"debug": true}}}, "pod": {"replicas": {"api": 1}}, "images": {"pull_policy": "IfNotPresent"}});
+    let ours = json!({"conf": {"keystone": {"DEFAULT": {"debug": "true"}}}, "pod": {"replicas": {"api": 1}}, "images": {"pull_policy": "IfNotPresent"}});
     let lost = made(&config, &defaults).lost(&ours);
     assert_eq!(lost, ["conf.keystone.token.expiration", "pod.replicas.api"]);
     assert!(said(&lost).contains("conf.keystone.token.expiration"));

@@ -388,6 +388,11 @@ async fn a_release_goes_from_hand_to_operator_to_hand_and_back() {
     assert!(!message.contains("by-hand-"), "{message}");
     assert_eq!(stage.everything().await, before);
 
+    // an object that nobody consented to goes without a trace
+    stage.delete("Keystone", "keystone").await;
+    stage.gone("Keystone", "keystone").await;
+    assert_eq!(stage.everything().await, before);
+
     // consent: the passwords in use are ours now
     stage.apply("Keystone", "keystone", json!({"release": SPEC, "adopt": true})).await;
     stage.rolled_out().await;
@@ -453,6 +458,59 @@ async fn a_paused_service_says_that_it_is_not_looked_at_and_the_cloud_leaves_it_
     assert_eq!(says(&keystone), message, "the same words: nothing was looked at");
     stage.patch_foreign("Keystone", "keystone", json!({"paused": false})).await;
     let _: Keystone = stage.until("keystone", |k: &Keystone| k.spec.replicas.as_ref().unwrap().api == Some(2)).await;
+    stage.delete_cloud().await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cloud_given_back_leaves_its_releases_even_when_nobody_saw_the_edit() {
+    let _only = only_cloud().await;
+    let stage = Stage::set("given-back").await;
+    let running = stage.run(&["openstack", "memcached"]);
+    let spec = |policy: &str| json!({"namespace": stage.namespace, "release": SPEC, "deletionPolicy": policy});
+    stage.apply_cloud(spec("Delete")).await;
+    let _: Memcached = stage.until("memcached", |m| reason(m) == "RollingOut").await;
+    running.stop().await;
+    let deployment: Deployment = stage.until("memcached-server", |_| true).await;
+    stage.apply_cloud(spec("Retain")).await;
+    stage.clouds().delete("default", &DeleteParams::default()).await.unwrap();
+    let running = stage.run(&["openstack", "memcached"]);
+    stage.gone("Memcached", "memcached").await;
+    eventually("the end of the cloud", || async {
+        stage.clouds().get_opt("default").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    running.stop().await;
+    let now: Deployment = stage.until("memcached-server", |_| true).await;
+    assert_eq!(now.metadata.resource_version, deployment.metadata.resource_version);
+    assert_eq!(stage.releases().await, 1);
+    assert!(stage.secret("memcached-credentials").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn switched_off_services_go_in_reverse_order_and_find_their_credentials_again() {
+    let _only = only_cloud().await;
+    let stage = Stage::set("re-enable").await;
+    let running = stage.run(&["openstack", "mariadb", "memcached", "keystone", "glance"]);
+    let spec = |on: bool| {
+        let service = json!({"enabled": on});
+        json!({"namespace": stage.namespace, "release": SPEC,
+            "services": {"mariadb": service, "memcached": service, "keystone": service, "glance": service}})
+    };
+    stage.apply_cloud(spec(true)).await;
+    let _: MariaDB = stage.until("mariadb", |m| reason(m) == "RollingOut").await;
+    let password = stage.secret("mariadb-credentials").await.unwrap();
+    stage.apply_cloud(spec(false)).await;
+    for (kind, name) in [("Glance", "glance"), ("Keystone", "keystone"), ("MariaDB", "mariadb")] {
+        stage.gone(kind, name).await;
+    }
+    let cloud = stage.until_cloud(|c| reason(c) == "Ready").await;
+    assert_eq!(cloud.status.unwrap().ready.as_deref(), Some("0/0"));
+    stage.gone("Memcached", "memcached").await;
+    assert_eq!(stage.releases().await, 0);
+    stage.apply_cloud(spec(true)).await;
+    let _: MariaDB = stage.until("mariadb", |m| reason(m) == "RollingOut").await;
+    assert_eq!(stage.secret("mariadb-credentials").await.unwrap(), password);
     stage.delete_cloud().await;
     running.stop().await;
 }
