@@ -264,9 +264,14 @@ fn bounded(mut all: Vec<EffectiveOption>) -> Vec<EffectiveOption> {
 fn unknown(service: &dyn Service, release: &Release, winners: &Winners<'_>) -> Vec<String> {
     let Some(known) = known::of(release.name, service.kind()) else { return Vec::new() };
     let who = format!("{} {}", service.kind().name(), release.name);
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Vec::new();
+    let mut more = 0;
     for ((section, option), (_, origin)) in winners {
-        if origin.is_common() && known::anywhere(release.name, section, option) {
+        if known.has(section, option) || origin.is_common() && known::anywhere(release.name, section, option) {
+            continue;
+        }
+        if found.len() == MAX_UNKNOWN {
+            more += 1;
             continue;
         }
         let (place, what, near) = match known.check(section, option) {
@@ -275,13 +280,13 @@ fn unknown(service: &dyn Service, release: &Release, winners: &Winners<'_>) -> V
             Some(Unknown::Option(near)) => (origin.place(section, Some(option)), "an option", near),
         };
         let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        found.push(format!("{} is not {what} of {who}{hint}", conditions::truncate(&place, MAX_SHOWN)));
+        let sentence = format!("{} is not {what} of {who}{hint}", conditions::truncate(&place, MAX_SHOWN));
+        // all options of an unknown section say the same
+        if found.last() != Some(&sentence) {
+            found.push(sentence);
+        }
     }
-    // all options of an unknown section say the same
-    found.dedup();
-    if found.len() > MAX_UNKNOWN {
-        let more = found.len() - MAX_UNKNOWN;
-        found.truncate(MAX_UNKNOWN);
+    if more > 0 {
         found.push(format!("and {more} more"));
     }
     found

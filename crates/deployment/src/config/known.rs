@@ -51,7 +51,7 @@ pub(super) fn of(release: &str, kind: Kind) -> Option<&'static Known> {
 
 /// Whether any service of the release has the option.
 pub(super) fn anywhere(release: &str, section: &str, option: &str) -> bool {
-    LISTS.iter().any(|known| known.release == release && known.check(section, option).is_none())
+    LISTS.iter().any(|known| known.release == release && known.has(section, option))
 }
 
 impl Known {
@@ -60,7 +60,12 @@ impl Known {
         self.section(section).or_else(|| self.section(ANY)).is_some_and(|s| s.secrets.contains(option))
     }
 
-    /// What is wrong with an option's name; `None` when there is such an option.
+    /// Whether there is such an option.
+    pub(super) fn has(&self, section: &str, option: &str) -> bool {
+        self.section(section).or_else(|| self.section(ANY)).is_none_or(|s| s.options.contains(option))
+    }
+
+    /// What is wrong with an option's name, and what it may have been meant to be; `None` when there is such an option.
     pub(super) fn check(&self, section: &str, option: &str) -> Option<Unknown> {
         let Some(known) = self.section(section) else {
             let any = self.section(ANY)?;

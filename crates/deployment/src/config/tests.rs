@@ -271,6 +271,16 @@ fn a_status_stays_small() {
     assert!(resolved.effective.iter().all(|e| e.value.as_ref().is_none_or(|v| v.len() <= MAX_SHOWN)));
 }
 
+#[test]
+fn thousands_of_unknown_options_cost_no_more_than_the_few_that_are_named() {
+    let options: BTreeMap<_, _> = (0..8000).map(|i| (format!("max_option_no_{i}"), i)).collect();
+    let started = processor_time();
+    let resolved = keystone(json!({"conf": {"DEFAULT": options}})).unwrap();
+    let taken = processor_time().saturating_sub(started);
+    assert_eq!(resolved.unknown.last().map(String::as_str), Some("and 7980 more"));
+    assert!(taken < Duration::from_secs(1), "{taken:?}");
+}
+
 /// Overrides of all nodes were compared pairwise: a minute for 46 of them. Here are 500 nodes in 30 profiles. What
 /// counts is processor time, as this machine may be busy with other tests.
 #[test]
