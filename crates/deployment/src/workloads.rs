@@ -118,7 +118,10 @@ fn deployment_lag(deployment: &Deployment) -> Option<String> {
         return None;
     }
     let rest = if old > 0 { format!(", {old} of the earlier version to go") } else { String::new() };
-    Some(format!("{available}/{wanted} pods available{rest}"))
+    // a quota or a pod security standard: there is no pod that could tell
+    let refused = status.conditions.iter().flatten().find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
+    let refused = refused.and_then(|c| c.message.as_ref()).map(|m| format!("; Kubernetes refuses its pods: {m}"));
+    Some(format!("{available}/{wanted} pods available{rest}{}", refused.unwrap_or_default()))
 }
 
 fn stateful_set_lag(set: &StatefulSet) -> Option<String> {
@@ -154,6 +157,9 @@ mod tests {
         assert_eq!(deployment_lag(&deployment(&done)), None);
         let old_left = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2});
         assert!(deployment_lag(&deployment(&old_left)).unwrap().contains("1 of the earlier version"));
+        let refused = json!({"observedGeneration": 2, "conditions": [
+            {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]});
+        assert!(deployment_lag(&deployment(&refused)).unwrap().ends_with("refuses its pods: exceeded quota"));
         let stale = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
         assert!(deployment_lag(&deployment(&stale)).is_some());
     }
