@@ -471,7 +471,7 @@ async fn a_cloud_given_back_leaves_its_releases_even_when_nobody_saw_the_edit() 
     stage.apply_cloud(spec("Delete")).await;
     let _: Memcached = stage.until("memcached", |m| reason(m) == "RollingOut").await;
     running.stop().await;
-    let deployment: Deployment = stage.until("memcached-server", |_| true).await;
+    let deployment: Deployment = stage.until("memcached", |_| true).await;
     stage.apply_cloud(spec("Retain")).await;
     stage.clouds().delete("default", &DeleteParams::default()).await.unwrap();
     let running = stage.run(&["openstack", "memcached"]);
@@ -481,7 +481,7 @@ async fn a_cloud_given_back_leaves_its_releases_even_when_nobody_saw_the_edit() 
     })
     .await;
     running.stop().await;
-    let now: Deployment = stage.until("memcached-server", |_| true).await;
+    let now: Deployment = stage.until("memcached", |_| true).await;
     assert_eq!(now.metadata.resource_version, deployment.metadata.resource_version);
     assert_eq!(stage.releases().await, 1);
     assert!(stage.secret("memcached-credentials").await.is_some());
