@@ -14,21 +14,21 @@ use kube::{
 };
 use kupenstack_api::{
     HasConditions,
-    cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack},
+    cluster::{Keystone, MariaDB},
 };
 use kupenstack_core::conditions;
 use kupenstack_testkit::ControlPlane;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::stage::{Stage, completed, eventually, only_cloud, reason};
+use crate::stage::{Stage, completed, eventually, reason};
 
-const SPEC: &str = "2026.2";
+pub(crate) const SPEC: &str = "2026.2";
 const KEYS: &str = "keystone-fernet-keys";
 
 impl Stage {
     /// Keystone alone, with its dependencies pretended.
-    async fn with_keystone(prefix: &str, spec: Value) -> Self {
+    pub(crate) async fn with_keystone(prefix: &str, spec: Value) -> Self {
         let stage = Self::set(prefix).await;
         stage.pretend_ready("MariaDB", "mariadb").await;
         stage.pretend_ready("Memcached", "memcached").await;
@@ -37,7 +37,7 @@ impl Stage {
     }
 
     /// Plays the job controller for all jobs of a rollout, until its release is there.
-    async fn rolled_out(&self) -> Keystone {
+    pub(crate) async fn rolled_out(&self) -> Keystone {
         eventually("the release", || async {
             self.play_jobs().await;
             let keystone = self.api::<Keystone>().get_opt("keystone").await.unwrap();
@@ -47,7 +47,7 @@ impl Stage {
     }
 
     /// Every job succeeds at once, and one that is deleted in the foreground goes.
-    async fn play_jobs(&self) {
+    pub(crate) async fn play_jobs(&self) {
         let jobs = self.api::<Job>();
         for job in jobs.list(&ListParams::default()).await.unwrap() {
             if job.metadata.deletion_timestamp.is_some() {
@@ -60,31 +60,31 @@ impl Stage {
     }
 
     /// Version of every Secret, but those that Helm writes.
-    async fn versions(&self) -> BTreeMap<String, Option<String>> {
+    pub(crate) async fn versions(&self) -> BTreeMap<String, Option<String>> {
         let own = ListParams::default().labels("owner!=helm,app.kubernetes.io/managed-by!=Helm");
         let all = self.api::<Secret>().list_metadata(&own).await.unwrap();
         all.iter().map(|s| (s.name_any(), s.resource_version())).collect()
     }
 
-    async fn secret(&self, name: &str) -> Option<BTreeMap<String, String>> {
+    pub(crate) async fn secret(&self, name: &str) -> Option<BTreeMap<String, String>> {
         let data = self.api::<Secret>().get_opt(name).await.unwrap()?.data.unwrap_or_default();
         Some(data.into_iter().map(|(k, v)| (k, String::from_utf8(v.0).unwrap())).collect())
     }
 
-    async fn delete(&self, kind: &str, name: &str) {
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
         self.dynamic(kind).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    async fn gone(&self, kind: &str, name: &str) {
+    pub(crate) async fn gone(&self, kind: &str, name: &str) {
         eventually(name, || async { self.dynamic(kind).get_opt(name).await.unwrap().is_none().then_some(()) }).await;
     }
 
-    async fn until_exists(&self, kind: &str, name: &str) -> DynamicObject {
+    pub(crate) async fn until_exists(&self, kind: &str, name: &str) -> DynamicObject {
         eventually(name, || async { self.dynamic(kind).get_opt(name).await.unwrap() }).await
     }
 
     /// Names of all that is in the namespace, by kind, apart from what Kubernetes puts there.
-    async fn everything(&self) -> Vec<String> {
+    pub(crate) async fn everything(&self) -> Vec<String> {
         let mut names = Vec::new();
         let all = ListParams::default();
         let mut add = |kind: &str, name: String| names.push(format!("{kind} {name}"));
@@ -98,13 +98,13 @@ impl Stage {
     }
 
     /// Notes of the events with a reason.
-    async fn events(&self, reason: &str) -> Vec<String> {
+    pub(crate) async fn events(&self, reason: &str) -> Vec<String> {
         let all = self.api::<Event>().list(&ListParams::default()).await.unwrap();
         all.into_iter().filter(|e| e.reason.as_deref() == Some(reason)).filter_map(|e| e.note).collect()
     }
 
     /// Runs Helm as an admin does, with the operator's own chart, and plays what Helm waits for.
-    async fn helm(&self, arguments: &[&str], values: &Value) {
+    pub(crate) async fn helm(&self, arguments: &[&str], values: &Value) {
         let program = std::env::var_os("HELM_BIN").map_or_else(|| PathBuf::from("helm"), PathBuf::from);
         let mut helm = Command::new(program)
             .args(arguments)
@@ -127,7 +127,7 @@ impl Stage {
 }
 
 /// Message of the object's `Ready` condition, empty when it has none.
-fn says<K: HasConditions>(object: &K) -> String {
+pub(crate) fn says<K: HasConditions>(object: &K) -> String {
     conditions::find(object.conditions(), conditions::READY).map(|c| c.message.clone()).unwrap_or_default()
 }
 
@@ -226,60 +226,6 @@ async fn too_few_keys_are_refused_before_anything_is_rolled_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openstack_operator_1744_a_disabled_service_is_not_awaited_and_comes_back() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("disable").await;
-    let running = stage.run(&["openstack", "glance"]);
-    let spec = |enabled: bool| json!({"namespace": stage.namespace, "release": SPEC, "services": {"glance": {"enabled": enabled}}});
-    stage.apply_cloud(spec(true)).await;
-    let _: Glance = stage.until("glance", |g| reason(g) == "DependencyNotReady").await;
-    stage.apply_cloud(spec(false)).await;
-    stage.gone("Glance", "glance").await;
-    for (kind, name) in [("MariaDB", "mariadb"), ("Memcached", "memcached"), ("Keystone", "keystone")] {
-        stage.until_exists(kind, name).await;
-        stage.pretend_ready(kind, name).await;
-    }
-    let cloud = stage.until_cloud(|c| reason(c) == "Ready").await;
-    let status = cloud.status.unwrap();
-    assert_eq!(status.ready.as_deref(), Some("3/3"));
-    let glance = status.services.iter().find(|s| s.kind == "Glance").unwrap();
-    assert_eq!((glance.ready, glance.reason.as_str()), (false, "Disabled"));
-    stage.apply_cloud(json!({"namespace": stage.namespace, "release": SPEC})).await;
-    let _: Glance = stage.until("glance", |_| true).await;
-    let cloud = stage.until_cloud(|c| reason(c) == "ServicesNotReady").await;
-    assert_eq!(cloud.status.unwrap().ready.as_deref(), Some("3/4"));
-    stage.delete_cloud().await;
-    running.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_enabled_service_needs_cannot_be_disabled() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("needed").await;
-    let off = json!({"enabled": false});
-    let dry = PatchParams { dry_run: true, ..PatchParams::apply("user") };
-    let pairs = [
-        ("mariadb", "keystone"),
-        ("mariadb", "glance"),
-        ("memcached", "keystone"),
-        ("memcached", "glance"),
-        ("keystone", "glance"),
-    ];
-    let apply = async |services: Value| {
-        let cloud = json!({"apiVersion": "cluster.kupenstack.io/v1", "kind": "OpenStack", "metadata": {"name": "default"},
-            "spec": {"namespace": stage.namespace, "release": SPEC, "services": services}});
-        stage.clouds().patch("default", &dry, &Patch::Apply(&cloud)).await
-    };
-    for (needed, dependent) in pairs {
-        let error = apply(json!({needed: off})).await.unwrap_err().to_string();
-        assert!(error.contains(&format!("{needed}.enabled")), "{error}");
-        assert!(error.contains(&format!("{dependent}.enabled")), "{error}");
-    }
-    apply(json!({"glance": off})).await.unwrap();
-    apply(json!({"glance": off, "keystone": off, "mariadb": off, "memcached": off})).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_service_leaves_nothing_but_its_credentials() {
     let stage = Stage::with_keystone("delete", json!({"release": SPEC})).await;
     let before = stage.everything().await;
@@ -340,29 +286,6 @@ async fn data_goes_only_when_asked_and_with_it_the_credentials_that_open_it() {
             (policy == "Retain", policy == "Retain")
         );
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openstack_operator_1867_a_cloud_deleted_while_it_reconciles_leaves_room_for_another() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("case-22").await;
-    let running = stage.run(&["openstack", "mariadb", "memcached", "keystone", "glance"]);
-    let spec = json!({"namespace": stage.namespace, "release": SPEC, "storage": {"deletionPolicy": "Delete"}});
-    let mut cloud: Option<OpenStack> = None;
-    for _ in 0..2 {
-        stage.apply_cloud(spec.clone()).await;
-        let _: Memcached = stage.until("memcached", |m| reason(m) == "RollingOut").await;
-        let _: MariaDB = stage.until("mariadb", |m| !reason(m).is_empty()).await;
-        let now = stage.until_cloud(|c| c.status.is_some()).await;
-        assert_ne!(Some(now.uid()), cloud.as_ref().map(ResourceExt::uid), "another object");
-        cloud = Some(now);
-        stage.delete_cloud().await;
-        for (kind, name) in [("MariaDB", "mariadb"), ("Memcached", "memcached"), ("Glance", "glance")] {
-            stage.gone(kind, name).await;
-        }
-        assert_eq!(stage.everything().await, Vec::<String>::new());
-    }
-    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -435,82 +358,5 @@ async fn a_release_goes_from_hand_to_operator_to_hand_and_back() {
     stage.apply("Keystone", "keystone", json!({"release": SPEC, "adopt": true})).await;
     stage.rolled_out().await;
     assert_eq!(stage.secret("keystone-credentials").await.unwrap(), credentials);
-    running.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_service_says_that_it_is_not_looked_at_and_the_cloud_leaves_it_alone() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("paused").await;
-    let running = stage.run(&["openstack", "keystone"]);
-    let spec = |replicas: i32| json!({"namespace": stage.namespace, "release": SPEC, "services": {"keystone": {"replicas": {"api": replicas}}}});
-    stage.apply_cloud(spec(1)).await;
-    let _: Keystone = stage.until("keystone", |k| reason(k) == "DependencyNotReady").await;
-    stage.patch_foreign("Keystone", "keystone", json!({"paused": true})).await;
-    let keystone: Keystone = stage.until("keystone", |k| reason(k) == "Paused").await;
-    let message = says(&keystone);
-    assert!(message.starts_with("spec.paused is true: it is not looked at since 20"), "{message}");
-    assert!(message.ends_with("it was not ready then"), "{message}");
-    stage.apply_cloud(spec(2)).await;
-    stage.until_cloud(|c| c.status.as_ref().and_then(|s| s.observed_generation) == c.metadata.generation).await;
-    let keystone: Keystone = stage.until("keystone", |_| true).await;
-    assert_eq!(keystone.spec.replicas.as_ref().unwrap().api, Some(1), "the cloud's edit waits");
-    assert_eq!(says(&keystone), message, "the same words: nothing was looked at");
-    stage.patch_foreign("Keystone", "keystone", json!({"paused": false})).await;
-    let _: Keystone = stage.until("keystone", |k: &Keystone| k.spec.replicas.as_ref().unwrap().api == Some(2)).await;
-    stage.delete_cloud().await;
-    running.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cloud_given_back_leaves_its_releases_even_when_nobody_saw_the_edit() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("given-back").await;
-    let running = stage.run(&["openstack", "memcached"]);
-    let spec = |policy: &str| json!({"namespace": stage.namespace, "release": SPEC, "deletionPolicy": policy});
-    stage.apply_cloud(spec("Delete")).await;
-    let _: Memcached = stage.until("memcached", |m| reason(m) == "RollingOut").await;
-    running.stop().await;
-    let deployment: Deployment = stage.until("memcached-server", |_| true).await;
-    stage.apply_cloud(spec("Retain")).await;
-    stage.clouds().delete("default", &DeleteParams::default()).await.unwrap();
-    let running = stage.run(&["openstack", "memcached"]);
-    stage.gone("Memcached", "memcached").await;
-    eventually("the end of the cloud", || async {
-        stage.clouds().get_opt("default").await.unwrap().is_none().then_some(())
-    })
-    .await;
-    running.stop().await;
-    let now: Deployment = stage.until("memcached-server", |_| true).await;
-    assert_eq!(now.metadata.resource_version, deployment.metadata.resource_version);
-    assert_eq!(stage.releases().await, 1);
-    assert!(stage.secret("memcached-credentials").await.is_some());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn switched_off_services_go_in_reverse_order_and_find_their_credentials_again() {
-    let _only = only_cloud().await;
-    let stage = Stage::set("re-enable").await;
-    let running = stage.run(&["openstack", "mariadb", "memcached", "keystone", "glance"]);
-    let spec = |on: bool| {
-        let service = json!({"enabled": on});
-        json!({"namespace": stage.namespace, "release": SPEC,
-            "services": {"mariadb": service, "memcached": service, "keystone": service, "glance": service}})
-    };
-    stage.apply_cloud(spec(true)).await;
-    let _: MariaDB = stage.until("mariadb", |m| reason(m) == "RollingOut").await;
-    let password = stage.secret("mariadb-credentials").await.unwrap();
-    stage.apply_cloud(spec(false)).await;
-    for (kind, name) in [("Glance", "glance"), ("Keystone", "keystone"), ("MariaDB", "mariadb")] {
-        stage.gone(kind, name).await;
-    }
-    let cloud = stage.until_cloud(|c| reason(c) == "Ready").await;
-    assert_eq!(cloud.status.unwrap().ready.as_deref(), Some("0/0"));
-    stage.gone("Memcached", "memcached").await;
-    assert_eq!(stage.releases().await, 0);
-    stage.apply_cloud(spec(true)).await;
-    let _: MariaDB = stage.until("mariadb", |m| reason(m) == "RollingOut").await;
-    assert_eq!(stage.secret("mariadb-credentials").await.unwrap(), password);
-    stage.delete_cloud().await;
     running.stop().await;
 }

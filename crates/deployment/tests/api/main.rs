@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on ends")]
 
+mod clouds;
 mod config;
 mod lifecycle;
 mod stage;
