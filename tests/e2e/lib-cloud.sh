@@ -98,6 +98,6 @@ cloud_objects() {
 
 # Pods as they run: a restart of any of them would change this.
 running_pods() {
-  kc get pods -l release_group --field-selector status.phase=Running \
+  kc get pods -l 'release_group,component in (api,server)' --field-selector status.phase=Running \
     -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}' | sort
 }
