@@ -38,9 +38,22 @@ async fn apply_one(client: &Client, object: &DynamicObject) -> Result<(), kube::
     api.patch(&name, &PatchParams::apply("testkit").force(), &Patch::Apply(object)).await?;
     if kind.kind == "CustomResourceDefinition" {
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let established = await_condition(definitions, &name, is_crd_established());
+        let established = await_condition(definitions.clone(), &name, is_crd_established());
         let served = matches!(timeout(CRD_LIMIT, established).await, Ok(Ok(_)));
         assert!(served, "{name} is not served after {CRD_LIMIT:?}");
+        let definition = definitions.get(&name).await?;
+        timeout(CRD_LIMIT, discoverable(client, &definition)).await.unwrap_or_else(|_| panic!("{name} is not listed"));
     }
     Ok(())
+}
+
+/// Waits until the kind is listed, which comes a little after it is served; nothing tells of that.
+async fn discoverable(client: &Client, definition: &CustomResourceDefinition) {
+    let spec = &definition.spec;
+    for version in spec.versions.iter().filter(|version| version.served) {
+        let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+        while pinned_kind(client, &kind).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
