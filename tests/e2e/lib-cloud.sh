@@ -89,11 +89,12 @@ helm_ticks() {
   kubectl -n "$OPERATOR" exec deployment/kupenstack-cloud -- cat /proc/1/stat | awk '{print $16 + $17}'
 }
 
-# Of the cloud's own objects: what a change by anybody would change.
+# What a write by anybody would change: the version, or the generation where a status tells of the load too.
 cloud_objects() {
-  kc get deployments,replicasets,statefulsets,jobs,configmaps,secrets,services,pvc,mariadbs,memcacheds,keystones,glances \
+  kc get jobs,configmaps,secrets,services,pvc \
     -o 'jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}'
-  kubectl get openstacks -o 'jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}'
+  kc get deployments,replicasets,statefulsets,openstacks,mariadbs,memcacheds,keystones,glances \
+    -o 'jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation}{"\n"}{end}'
 }
 
 # Pods as they run: a restart of any of them would change this.

@@ -48,7 +48,7 @@ configuration_changes() {
 
 # Neither starts with these: Keystone's web server finds no program, Glance no store. Their jobs know nothing of it.
 WRONG='{"spec":{"services":{
-  "keystone":{"values":{"conf":{"keystone_api_uwsgi":{"uwsgi":{"module":"none:none"}}}}},
+  "keystone":{"values":{"conf":{"keystone_api_uwsgi":{"uwsgi":{"wsgi-file":"/none"}}}}},
   "glance":{"conf":{"glance_store":{"default_backend":"none"}}}}}}'
 without_wrong() { services '{"values":null}' '{"conf":{"glance_store":null}}'; }
 

@@ -15,7 +15,7 @@
 {{- end -}}
 
 {{- define "keystone.bin" -}}
-{{ toJson (dict "db-init.py" (.Subcharts.toolkit.Files.Get "files/db-init.py") "create-keys.py" (.Files.Get "files/create-keys.py")) }}
+{{ toJson (dict "db-init.py" (.Subcharts.toolkit.Files.Get "files/db-init.py") "create-keys.py" (.Files.Get "files/create-keys.py") "api.py" (.Files.Get "files/api.py")) }}
 {{- end -}}
 
 {{/* Both key repositories. They are not below /etc/keystone: nothing can be mounted inside a read-only volume. */}}
