@@ -102,3 +102,8 @@ running_pods() {
   kc get pods -l 'release_group,component in (api,server)' --field-selector status.phase=Running \
     -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}' | sort
 }
+
+database() { kc exec mariadb-0 -- mariadb --skip-column-names --execute "$1" keystone; }
+# Every password that Keystone has, by when it was set.
+passwords() { database 'SELECT id, local_user_id, created_at_int, SHA2(password_hash, 256) FROM password ORDER BY id'; }
+revocations() { database 'SELECT COUNT(*) FROM revocation_event'; }

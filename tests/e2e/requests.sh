@@ -144,9 +144,12 @@ all_of_it() {
 }
 
 main() {
+  local passwords revocations
   trap 'stop_load >/dev/null 2>&1' EXIT
   ok "two replicas of each API" replicas 2
   ok "20 requests per second" start_load
+  passwords=$(passwords)
+  revocations=$(revocations)
   configuration_changes
   changes_fail
   operator_upgrades
@@ -155,6 +158,8 @@ main() {
   under_load "scale 1 to 3" replicas 3
   under_load "scale 3 to 1, and all as it was" change '{"spec":{"services":null}}'
   all_of_it
+  ok "openstack-helm 28de5c471: no password was set over all that" is "$passwords" passwords
+  ok "understack f4b81e80: nothing was revoked" is "$revocations" revocations
   rm -rf "$WORK"
   finish
 }
