@@ -33,7 +33,8 @@ names() { kc get pods -l "$1" -o 'jsonpath={.items[*].metadata.name}'; }
 # next_pod SELECTOR [KNOWN]: watch for the next pod that begins to run, after those that are there now or are KNOWN; sets
 # WATCH, which ends when POD_FILE has its name.
 next_pod() {
-  first_unknown "${2-$(names "$1")}" < <(exec timeout 120 kubectl -n "$CLOUD" get pods -l "$1" --watch -o "jsonpath=$POD") &
+  local known=${2-$(names "$1")}
+  first_unknown "$known" < <(exec timeout 120 kubectl -n "$CLOUD" get pods -l "$1" --watch -o "jsonpath=$POD") &
   WATCH=$!
 }
 
