@@ -59,7 +59,10 @@ pub(crate) async fn ensure(client: &Client, namespace: &str, service: &dyn Servi
         collect(&mut secrets, service.kind(), data);
     }
     for generated in service.credentials() {
-        if let Generated::FernetKeys(name) = generated {
+        // looked at first, as even a create that is refused is a write to whoever counts them
+        if let Generated::FernetKeys(name) = generated
+            && api.get_metadata_opt(name).await?.is_none()
+        {
             apply::create_if_absent(&api, &fernet_keys(name, service.kind())).await?;
         }
     }
