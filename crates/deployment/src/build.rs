@@ -42,8 +42,11 @@ pub(crate) fn sort(objects: Vec<Value>) -> Result<Built, Error> {
     jobs.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.metadata.name.cmp(&y.metadata.name)));
     let (post_jobs, pre_jobs) = jobs.into_iter().map(|(_, job)| job).partition(|job| waits_for_any(job, &services));
     let plain_jobs = of_kind(&objects, "Job").filter(|o| annotation(o, HOOK).is_none()).cloned().collect();
-    let configuration =
-        objects.into_iter().filter(|o| matches!(o["kind"].as_str(), Some("ConfigMap" | "Secret"))).collect();
+    // a hook is not part of the release: key repositories are made once and filled later, so that their render is
+    // empty and jobs have to mount the real one
+    let is_configuration =
+        |o: &Value| matches!(o["kind"].as_str(), Some("ConfigMap" | "Secret")) && annotation(o, HOOK).is_none();
+    let configuration = objects.into_iter().filter(is_configuration).collect();
     Ok(Built { pre_jobs, post_jobs, plain_jobs, configuration })
 }
 
@@ -148,12 +151,13 @@ mod tests {
             job("keystone-db-sync", "-4", "ns:mariadb"),
             job("keystone-db-init", "-5", "ns:mariadb"),
             json!({"kind": "Secret", "metadata": {"name": "keystone-etc"}}),
+            json!({"kind": "Secret", "metadata": {"name": "keystone-fernet-keys", "annotations": {HOOK: "pre-install"}}}),
             json!({"kind": "Deployment", "metadata": {"name": "keystone-api"}}),
         ])
         .unwrap();
         assert_eq!(names(&built.pre_jobs), ["keystone-db-init", "keystone-db-sync"]);
         assert_eq!(names(&built.post_jobs), ["keystone-bootstrap"]);
-        assert_eq!(built.configuration.len(), 1);
+        assert_eq!(built.configuration.len(), 1, "what a hook makes is not the release's");
     }
 
     #[test]

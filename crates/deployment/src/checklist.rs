@@ -46,6 +46,15 @@ impl<'a> Checklist<'a> {
         self.steps = self.previous.to_vec();
     }
 
+    /// The steps as they were, if all were done. A step that is told of again keeps its place.
+    pub(crate) fn repeat_if_done(&mut self) -> bool {
+        let done = !self.previous.is_empty() && self.previous.iter().all(|step| step.state == StepState::Done);
+        if done {
+            self.repeat();
+        }
+        done
+    }
+
     pub(crate) fn finish(self) -> Vec<Step> {
         self.steps
     }
@@ -56,13 +65,38 @@ impl<'a> Checklist<'a> {
             StepState::Pending => None,
             _ => Some(self.now().to_string()),
         });
-        self.steps.push(Step { name, state, since, message });
+        let step = Step { name, state, since, message };
+        match self.steps.iter_mut().find(|s| s.name == step.name) {
+            Some(told) => *told = step,
+            None => self.steps.push(step),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_finished_list_keeps_its_order() {
+        let now = Timestamp::from_second(0).unwrap();
+        let mut first = Checklist::new(&[], now);
+        for name in ["a", "b", "c"] {
+            first.done(name);
+        }
+        let first = first.finish();
+        let mut second = Checklist::new(&first, now);
+        assert!(second.repeat_if_done());
+        for name in ["c", "b"] {
+            second.done(name);
+        }
+        assert_eq!(second.finish(), first);
+        let mut third = Checklist::new(&[], now);
+        third.running("a", "…");
+        let third = third.finish();
+        assert!(!Checklist::new(&third, now).repeat_if_done());
+        assert!(!Checklist::new(&[], now).repeat_if_done());
+    }
 
     #[test]
     fn a_step_keeps_its_time_until_its_state_changes() {

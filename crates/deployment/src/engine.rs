@@ -26,6 +26,7 @@ use crate::{
     probe::Prober,
     record::Revision,
     service::{Kind, Request, Service},
+    target::Patience,
 };
 
 /// Drives every service.
@@ -34,6 +35,7 @@ pub(crate) struct Engine {
     pub(crate) helm: Arc<dyn Helm>,
     pub(crate) board: Arc<Board>,
     pub(crate) prober: Arc<dyn Prober>,
+    pub(crate) patience: Patience,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) verified: Verified,
     pub(crate) repairs: Repairs,
@@ -86,6 +88,7 @@ impl Engine {
             charts: settings.charts.clone(),
             board,
             prober: Arc::clone(&settings.prober),
+            patience: settings.patience,
             kubernetes: OnceCell::new(),
             digests: Mutex::default(),
             rendered: Mutex::default(),

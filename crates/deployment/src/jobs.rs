@@ -30,6 +30,7 @@ use crate::{
     Error,
     build::{self, Built},
     drift::COMPARISON,
+    record::Revision,
     service::Kind,
     workloads,
 };
@@ -146,6 +147,15 @@ impl Plan<'_> {
         items.retain(is_complete);
         items.sort_by_key(|j| j.metadata.creation_timestamp.clone().map(|t| (t.0, j.name_any())));
         Ok(items.iter().map(ResourceExt::name_any).collect())
+    }
+
+    /// When the change to this plan began. Its jobs come first and tell it even when an interrupted run of Helm was
+    /// taken up again: its pods are then older than the record.
+    pub(crate) async fn began(&self, installed: &Revision) -> Result<Option<Timestamp>, Error> {
+        let jobs: Api<Job> = Api::namespaced(self.client.clone(), self.namespace);
+        let selector = format!("{SERVICE}={},{PLAN}={}", self.kind.object(), self.hash);
+        let jobs = jobs.list_metadata(&ListParams::default().labels(&selector)).await?;
+        Ok(jobs.iter().filter_map(|job| job.creation_timestamp().map(|t| t.0)).chain(installed.began).min())
     }
 
     /// Removes the private copies of configuration.

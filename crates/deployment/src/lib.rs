@@ -41,6 +41,7 @@ use kupenstack_runtime::Context;
 
 pub use error::Error;
 pub use probe::{NotProven, Prober, Requests};
+pub use target::Patience;
 
 /// Annotation on a service's object: another value tries a change again that was taken back.
 const RETRY: &str = "kupenstack.io/retry";
@@ -56,6 +57,8 @@ pub struct Settings {
     pub cloud_namespace: String,
     /// How services are proven to work.
     pub prober: Arc<dyn Prober>,
+    /// How long trouble with a change is borne with.
+    pub patience: Patience,
 }
 
 /// The controllers by name, ready to be run.

@@ -58,10 +58,10 @@ impl Pass<'_> {
                 Found::Different => false,
                 Found::DifferentAgain(outcome) => return Ok(Next::Stop(outcome)),
             };
-            let settled = intact && self.status.hash.as_deref() == Some(plan.hash);
+            let settled = intact && self.status.hash.as_deref() == Some(plan.hash) && self.has_been_at(target);
             if settled && self.has_all_jobs(&plan, installed).await? {
                 self.checklist.done(RELEASE);
-                return self.await_workloads(installed, &[]).await;
+                return self.await_workloads(&plan, installed, &[]).await;
             }
         }
         let built = self.built(target, history).await?;
@@ -196,7 +196,7 @@ impl Pass<'_> {
         let Some(installed) = history.newest() else {
             return Ok(Next::Stop(Outcome::waiting("RollingOut", "the release is gone again")));
         };
-        if let Next::Stop(outcome) = self.await_workloads(installed, &post).await? {
+        if let Next::Stop(outcome) = self.await_workloads(plan, installed, &post).await? {
             return Ok(Next::Stop(outcome));
         }
         if let Next::Stop(outcome) = self.run_jobs(plan, &built.post_jobs, built, vec![PROOF.to_owned()]).await? {
@@ -286,7 +286,7 @@ impl Pass<'_> {
         let complete = plan.complete().await?;
         let applied = self.engine.applied(plan.kind, &self.release, installed).await?;
         let all = applied.is_some_and(|a| a.job_names().all(|name| complete.iter().any(|c| c == name)));
-        if all {
+        if all && !self.checklist.repeat_if_done() {
             for name in &complete {
                 self.checklist.done(job_step(name));
             }
@@ -294,7 +294,12 @@ impl Pass<'_> {
         Ok(all)
     }
 
-    async fn await_workloads(&mut self, installed: &Revision, post_jobs: &[String]) -> Result<Next, Error> {
+    async fn await_workloads(
+        &mut self,
+        plan: &Plan<'_>,
+        installed: &Revision,
+        post_jobs: &[String],
+    ) -> Result<Next, Error> {
         let look = workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?;
         self.serving = Some(look.serving());
         let outcome = match look {
@@ -303,13 +308,16 @@ impl Pass<'_> {
                 return Ok(Next::Go);
             }
             Look::Under { message, slow, .. } => {
-                self.trouble = slow.as_ref().and_then(|slow| Trouble::of_pod(slow, installed.began));
+                self.trouble = match &slow {
+                    Some(slow) => Trouble::of_pod(slow, plan.began(installed).await?),
+                    None => None,
+                };
                 let message = slow.map_or(message.clone(), |slow| format!("{message}; {slow}"));
                 self.checklist.running(WORKLOADS, &message);
                 Outcome::waiting("RollingOut", message)
             }
             Look::Trouble { evidence, .. } => {
-                self.trouble = Trouble::of_pod(&evidence, installed.began);
+                self.trouble = Trouble::of_pod(&evidence, plan.began(installed).await?);
                 let message = evidence.to_string();
                 self.checklist.failed(WORKLOADS, &message);
                 Outcome::waiting("PodsFailing", message)

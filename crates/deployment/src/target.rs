@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kupenstack_agent::{Cause, Evidence, Severity};
 use kupenstack_api::cluster::FailedChange;
-use kupenstack_core::Outcome;
+use kupenstack_core::{Outcome, conditions};
 use serde_json::Value;
 
 use crate::{
@@ -22,14 +22,40 @@ const ROLLED_BACK: &str = "RolledBack";
 /// Reason while it is.
 const ROLLING_BACK: &str = "RollingBack";
 
-/// How long pods of a change may fail.
-const PODS: Duration = Duration::from_mins(1);
-/// How long a job may fail. Until it succeeds nothing has changed that serves.
-const JOBS: Duration = Duration::from_mins(2);
-/// How long a service may not answer though its pods are ready.
-const ANSWER: Duration = Duration::from_mins(2);
-/// The same where the cause may well lie outside of the change and pass: a registry, a full node, a slow disk.
-const SURROUNDINGS: Duration = Duration::from_mins(10);
+/// How long trouble with a change is borne with before the change is taken back.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// With pods that fail.
+    pub pods: Duration,
+    /// With a job that fails. Until it succeeds nothing has changed that serves.
+    pub jobs: Duration,
+    /// With a service that does not answer though its pods are ready.
+    pub answer: Duration,
+    /// With any of them where the cause may well lie outside of the change and pass: a registry, a full node, a slow
+    /// disk.
+    pub surroundings: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            pods: Duration::from_mins(1),
+            jobs: Duration::from_mins(2),
+            answer: Duration::from_mins(2),
+            surroundings: Duration::from_mins(10),
+        }
+    }
+}
+
+/// What kind of trouble it is, which decides how long it is borne with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Lasted,
+    Pods,
+    Jobs,
+    Answer,
+    Surroundings,
+}
 
 /// What the release is brought to.
 pub(crate) struct Target {
@@ -50,37 +76,45 @@ pub(crate) enum Content {
 pub(crate) struct Trouble {
     message: String,
     since: Timestamp,
-    patience: Duration,
+    sort: Sort,
 }
 
 impl Trouble {
     /// Trouble that has lasted long enough.
     pub(crate) fn now(message: &str) -> Self {
-        Self { message: message.to_owned(), since: Timestamp::MIN, patience: Duration::ZERO }
+        Self { message: message.to_owned(), since: Timestamp::MIN, sort: Sort::Lasted }
     }
 
     /// A failing job, with the time of its creation.
     pub(crate) fn of_job(message: &str, cause: Option<&Cause>, since: Option<Timestamp>) -> Self {
-        let patience = if of_surroundings(cause) { SURROUNDINGS } else { JOBS };
-        Self { message: message.to_owned(), since: since.unwrap_or(Timestamp::MAX), patience }
+        let sort = if of_surroundings(cause) { Sort::Surroundings } else { Sort::Jobs };
+        Self { message: message.to_owned(), since: since.unwrap_or(Timestamp::MAX), sort }
     }
 
     /// A service that does not answer.
     pub(crate) fn of_answer(message: &str, since: Timestamp) -> Self {
-        Self { message: message.to_owned(), since, patience: ANSWER }
+        Self { message: message.to_owned(), since, sort: Sort::Answer }
     }
 
     /// A pod in trouble. Pods from before the change say nothing against it.
     pub(crate) fn of_pod(evidence: &Evidence, change_began: Option<Timestamp>) -> Option<Self> {
         let since = evidence.created.filter(|created| change_began.is_some_and(|began| *created >= began))?;
         let slow = evidence.severity == Severity::Slow;
-        let patience = if slow || of_surroundings(evidence.cause.as_ref()) { SURROUNDINGS } else { PODS };
-        Some(Self { message: evidence.to_string(), since, patience })
+        let outside = slow || of_surroundings(evidence.cause.as_ref());
+        let sort = if outside { Sort::Surroundings } else { Sort::Pods };
+        Some(Self { message: evidence.to_string(), since, sort })
     }
 
     /// How long it is still borne with; zero when it is not any more.
-    fn left(&self, now: Timestamp) -> Duration {
-        self.patience.saturating_sub(Duration::try_from(now.duration_since(self.since)).unwrap_or_default())
+    fn left(&self, now: Timestamp, patience: &Patience) -> Duration {
+        let borne = match self.sort {
+            Sort::Lasted => Duration::ZERO,
+            Sort::Pods => patience.pods,
+            Sort::Jobs => patience.jobs,
+            Sort::Answer => patience.answer,
+            Sort::Surroundings => patience.surroundings,
+        };
+        borne.saturating_sub(Duration::try_from(now.duration_since(self.since)).unwrap_or_default())
     }
 }
 
@@ -114,6 +148,13 @@ impl Pass<'_> {
         Target { hash, content: Content::Wanted(values) }
     }
 
+    /// Whether the target, once proven, was reached for good. What is gone back to was proven before; until its pass has
+    /// ended the jobs' copies are still to be removed.
+    pub(crate) fn has_been_at(&self, target: &Target) -> bool {
+        let ready = conditions::find(&self.request.status.conditions, conditions::READY);
+        matches!(target.content, Content::Wanted(_)) || ready.is_some_and(|c| c.reason == ROLLED_BACK)
+    }
+
     /// The revision that a change to `hash` can be taken back to.
     pub(crate) fn way_back<'h>(&self, hash: &str, history: &'h History) -> Option<&'h Revision> {
         let proven = self.status.hash.as_deref().filter(|proven| *proven != hash)?;
@@ -125,12 +166,17 @@ impl Pass<'_> {
     pub(crate) fn take_back_or(&mut self, target: &Target, history: &History, outcome: Outcome) -> Outcome {
         if let Content::Former(_) = target.content {
             let failed = self.status.failed_change.as_ref().map(|f| f.message.as_str()).unwrap_or_default();
-            return Outcome::waiting(ROLLING_BACK, format!("{}; the change failed: {failed}", outcome.message()));
+            let message = format!("{}; the change failed: {failed}", outcome.message());
+            let waiting = Outcome::waiting(ROLLING_BACK, message);
+            return match outcome {
+                Outcome::Waiting { after, .. } => waiting.within(after),
+                _ => waiting,
+            };
         }
         let Some(trouble) = self.trouble.take() else { return outcome };
         let back = self.way_back(&target.hash, history).map(|former| former.number);
         let (Some(former), true) = (back, self.missing_dependencies().is_empty()) else { return outcome };
-        let left = trouble.left(self.now);
+        let left = trouble.left(self.now, &self.engine.patience);
         if !left.is_zero() {
             return outcome.sooner(left);
         }
@@ -181,12 +227,13 @@ mod tests {
     #[test]
     fn trouble_is_borne_with_for_a_while() {
         let trouble = Trouble::of_pod(&pod(Some(100), None, Severity::Failing), Some(at(90))).unwrap();
-        assert_eq!(trouble.left(at(100)), PODS);
-        assert_eq!(trouble.left(at(130)), Duration::from_secs(30));
-        assert!(trouble.left(at(160)).is_zero());
+        let left = |second| trouble.left(at(second), &Patience::default());
+        assert_eq!(left(100), Duration::from_mins(1));
+        assert_eq!(left(130), Duration::from_secs(30));
+        assert!(left(160).is_zero());
         // clocks may differ: what lies ahead has not lasted
-        assert_eq!(trouble.left(at(50)), PODS);
-        assert!(Trouble::now("x").left(at(0)).is_zero());
+        assert_eq!(left(50), Duration::from_mins(1));
+        assert!(Trouble::now("x").left(at(0), &Patience::default()).is_zero());
     }
 
     #[test]
@@ -194,7 +241,7 @@ mod tests {
         for evidence in
             [pod(Some(100), Some(Cause::ImagePull), Severity::Failing), pod(Some(100), None, Severity::Slow)]
         {
-            assert_eq!(Trouble::of_pod(&evidence, Some(at(90))).unwrap().left(at(100)), SURROUNDINGS);
+            assert_eq!(Trouble::of_pod(&evidence, Some(at(90))).unwrap().sort, Sort::Surroundings);
         }
     }
 

@@ -79,6 +79,7 @@ async fn build(args: &ControllerArgs, selection: &Selection, context: &Context) 
             charts: args.charts.clone(),
             cloud_namespace: args.cloud_namespace.clone(),
             prober: Arc::new(kupenstack_deployment::Requests),
+            patience: kupenstack_deployment::Patience::default(),
         };
         all.extend(kupenstack_deployment::controllers(context, &settings));
     }

@@ -2,6 +2,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -40,7 +41,8 @@ pub struct ControlPlane {
     kubeconfig: Kubeconfig,
     kubeconfig_path: PathBuf,
     namespaces: AtomicU32,
-    processes: Processes,
+    api_server: Vec<String>,
+    processes: Mutex<Processes>,
 }
 
 impl ControlPlane {
@@ -63,13 +65,14 @@ impl ControlPlane {
             panic!("{KUBEBOX} is not set: run the tests by `./dev/test`, which builds Kubernetes and sets it");
         };
         let mut processes = Processes::new(Path::new(&kubebox)).unwrap_or_else(|error| panic!("{error}"));
-        let Launched { kubeconfig, manager } = launch(&mut processes, options)
+        let Launched { kubeconfig, api_server, manager } = launch(&mut processes, options)
             .unwrap_or_else(|error| panic!("cannot start {}: {error}", kubebox.display()));
         let plane = Self {
             kubeconfig,
             kubeconfig_path: processes.folder().join("admin.kubeconfig"),
             namespaces: AtomicU32::new(0),
-            processes,
+            api_server,
+            processes: Mutex::new(processes),
         };
         plane.ready(manager).await
     }
@@ -98,6 +101,13 @@ impl ControlPlane {
         crate::manifests::apply(&self.client().await, yaml).await;
     }
 
+    /// Kills the API server, as a crash does, and starts it again. Ready when this returns.
+    pub async fn restart_api_server(&self) {
+        let restarted = self.processes().restart("kube-apiserver", &self.api_server);
+        restarted.unwrap_or_else(|error| panic!("cannot restart the API server: {error}"));
+        self.api_server_ready().await;
+    }
+
     /// Makes a namespace that no other test has and returns its name, `<prefix>-<number>`.
     pub async fn create_namespace(&self, prefix: &str) -> String {
         let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
@@ -119,26 +129,40 @@ impl ControlPlane {
         client.unwrap_or_else(|error| panic!("no client for our own kubeconfig: {error}"))
     }
 
-    async fn ready(mut self, manager: Option<Vec<String>>) -> Self {
+    fn processes(&self) -> MutexGuard<'_, Processes> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn api_server_ready(&self) {
         let client = self.client().await;
         let since = Instant::now();
         while !is_ready(&client).await {
-            if let Some(end) = self.processes.ended() {
-                panic!("{end}\n{}", self.processes.tails());
-            }
-            let late = since.elapsed() > START_LIMIT;
-            assert!(!late, "the API server is not ready after {START_LIMIT:?}\n{}", self.processes.tails());
+            self.still_starts(since);
             sleep(LOOK).await;
         }
+    }
+
+    fn still_starts(&self, since: Instant) {
+        let mut processes = self.processes();
+        if let Some(end) = processes.ended() {
+            panic!("{end}\n{}", processes.tails());
+        }
+        let late = since.elapsed() > START_LIMIT;
+        assert!(!late, "the API server is not ready after {START_LIMIT:?}\n{}", processes.tails());
+    }
+
+    async fn ready(self, manager: Option<Vec<String>>) -> Self {
+        self.api_server_ready().await;
+        let client = self.client().await;
         if let Some(arguments) = manager {
             // Not before the API server is ready: it gives up on one that makes it wait.
-            let started = self.processes.start("kube-controller-manager", &arguments);
+            let started = self.processes().start("kube-controller-manager", &arguments);
             started.unwrap_or_else(|error| panic!("cannot start the controller manager: {error}"));
             // The first thing that shows that its controllers run.
             let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
             let appears = await_condition(accounts, "default", |account: Option<&ServiceAccount>| account.is_some());
             let works = matches!(timeout(START_LIMIT, appears).await, Ok(Ok(_)));
-            assert!(works, "the controller manager does not work\n{}", self.processes.tails());
+            assert!(works, "the controller manager does not work\n{}", self.processes().tails());
         }
         self
     }
@@ -155,6 +179,8 @@ async fn is_ready(client: &Client) -> bool {
 /// What [`launch`] leaves.
 struct Launched {
     kubeconfig: Kubeconfig,
+    /// How the API server was started.
+    api_server: Vec<String>,
     /// How the controller manager is to be started, if it is.
     manager: Option<Vec<String>>,
 }
@@ -174,7 +200,8 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     let kubeconfig = write_kubeconfig(&folder, "admin", &server, &authority, &admin)?;
 
     processes.start("etcd", &etcd_arguments(address, etcd, peers))?;
-    processes.start("kube-apiserver", &apiserver_arguments(address, api, etcd))?;
+    let api_server = apiserver_arguments(address, api, etcd);
+    processes.start("kube-apiserver", &api_server)?;
     let manager = if options.controller_manager {
         let manager = authority.user("system:kube-controller-manager", None).map_err(io::Error::other)?;
         write_kubeconfig(&folder, "controllers", &server, &authority, &manager)?;
@@ -182,7 +209,7 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     } else {
         None
     };
-    Ok(Launched { kubeconfig, manager })
+    Ok(Launched { kubeconfig, api_server, manager })
 }
 
 /// A loopback address that only this process uses, so that a free port on it stays free until the server takes it.

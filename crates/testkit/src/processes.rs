@@ -51,8 +51,10 @@ impl Processes {
     /// Starts one of kubebox's programs, which it tells apart by the name it is called by.
     pub(crate) fn start(&mut self, name: &'static str, arguments: &[String]) -> io::Result<()> {
         let program = self.folder.join(name);
-        symlink(&self.kubebox, &program)?;
-        let log = File::create(self.log(name))?;
+        if !program.exists() {
+            symlink(&self.kubebox, &program)?;
+        }
+        let log = File::options().create(true).append(true).open(self.log(name))?;
         let child = Command::new(program)
             .args(arguments)
             .env_clear()
@@ -69,6 +71,16 @@ impl Processes {
         }
         self.running.push((name, child));
         Ok(())
+    }
+
+    /// Kills a program that was started, and starts it again.
+    pub(crate) fn restart(&mut self, name: &'static str, arguments: &[String]) -> io::Result<()> {
+        if let Some(place) = self.running.iter().position(|(running, _)| *running == name) {
+            let (_, mut child) = self.running.remove(place);
+            child.kill()?;
+            child.wait()?;
+        }
+        self.start(name, arguments)
     }
 
     /// The first process that has ended although nobody asked it to, and how.

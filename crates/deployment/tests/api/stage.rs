@@ -103,6 +103,7 @@ impl Stage {
             charts,
             cloud_namespace: self.namespace.clone(),
             prober: Arc::new(kupenstack_deployment::Requests),
+            patience: kupenstack_deployment::Patience::default(),
         };
         let mut tasks = tokio::task::JoinSet::new();
         for (name, controller) in controllers(&context, &settings) {
