@@ -23,7 +23,7 @@ const POISON: &str = "poison";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_change_is_taken_back_over_jobs_that_cannot_be_changed() {
     for (label, helm) in helm_programs() {
-        failed_change_is_taken_back(keystone_with(&format!("failed-{label}"), helm).await).await;
+        Box::pin(failed_change_is_taken_back(keystone_with(&format!("failed-{label}"), helm).await)).await;
     }
 }
 

@@ -59,7 +59,7 @@ async fn lp_2155061_hooks_and_pods_that_wait_for_each_other_do_not_block() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn osh_new_pods_come_after_the_new_migration() {
     for (label, helm) in helm_programs() {
-        new_pods_come_after_the_new_migration(keystone_with(&format!("migration-{label}"), helm).await).await;
+        Box::pin(new_pods_come_after_the_new_migration(keystone_with(&format!("migration-{label}"), helm).await)).await;
     }
 }
 
