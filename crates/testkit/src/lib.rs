@@ -10,6 +10,7 @@ mod helm;
 mod manifests;
 mod pki;
 mod processes;
+pub mod sim;
 
 pub use control_plane::{ControlPlane, Options};
 pub use helm::{helm_program, helm_programs};

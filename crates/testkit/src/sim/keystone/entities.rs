@@ -1,0 +1,329 @@
+//! Objects, and what can be done with objects of every kind.
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Keystone, admin_only, forbidden,
+    kinds::{DOMAINS, Kind, Names, PROJECTS, USERS},
+    missing, no_content, wrapped,
+};
+use crate::sim::{
+    http::{Answer, Outcome, Refusal},
+    service::Call,
+    table::Row,
+};
+
+/// An object.
+#[derive(Debug, Clone)]
+pub struct Entity {
+    /// Its id.
+    pub id: String,
+    /// Its attributes as Keystone shows them, but for the links.
+    pub body: Map<String, Value>,
+    /// A user's password, an application credential's secret.
+    pub secret: Option<String>,
+    /// Grows when what its tokens stand on has changed: they end then.
+    pub(super) epoch: u64,
+    kind: &'static Kind,
+}
+
+impl Entity {
+    pub(super) fn new(kind: &'static Kind, id: String, mut asked: Map<String, Value>) -> Self {
+        let secret = take_secret(&mut asked);
+        Self { body: kind.complete(&id, asked), id, secret, epoch: 0, kind }
+    }
+
+    /// An attribute's text; empty if it has none.
+    pub fn text(&self, attribute: &str) -> &str {
+        self.body.get(attribute).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.body.get("enabled") != Some(&json!(false))
+    }
+
+    /// Changes attributes; a new password or an end ends the tokens.
+    fn change(&mut self, mut asked: Map<String, Value>) {
+        if let Some(secret) = take_secret(&mut asked) {
+            self.secret = Some(secret);
+            self.epoch += 1;
+        }
+        asked.remove("id");
+        self.body.extend(asked);
+        if !self.is_enabled() {
+            self.epoch += 1;
+        }
+    }
+
+    pub(super) fn shown(&self, base: &str, path: &str) -> Value {
+        let mut body = self.body.clone();
+        let link = format!("{base}/identity/v3/{path}/{}", self.id);
+        body.insert("links".to_owned(), json!({"self": link}));
+        Value::Object(body)
+    }
+}
+
+fn take_secret(asked: &mut Map<String, Value>) -> Option<String> {
+    let secrets = ["password", "secret"].map(|key| asked.remove(key));
+    secrets.into_iter().flatten().find_map(|secret| secret.as_str().map(str::to_owned))
+}
+
+impl Row for Entity {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Names are found as MariaDB compares them: whatever their case.
+    fn keys(&self) -> Vec<(&'static str, String)> {
+        vec![("name", self.text("name").to_lowercase()), ("owner", self.text("user_id").to_owned())]
+    }
+}
+
+impl Keystone {
+    pub(super) fn list(&self, kind: &Kind, call: &Call<'_>) -> Outcome {
+        if kind.collection != "regions" {
+            admin_only(call, &format!("list_{}", kind.collection))?;
+        }
+        let Some(table) = self.table(kind) else { return Ok(collection(call, kind.collection, &[])) };
+        let table = table.view(call.as_of);
+        let fits = |entity: &&std::sync::Arc<Entity>| fits(kind, entity, call);
+        let found: Vec<Value> = match call.request.query("name").filter(|_| kind.filters.contains(&"name")) {
+            Some(name) => {
+                let named = table.by("name", &name.to_lowercase());
+                named.filter(fits).map(|entity| entity.shown(call.base, kind.collection)).collect()
+            }
+            None => table.all().filter(fits).map(|entity| entity.shown(call.base, kind.collection)).collect(),
+        };
+        page(call, kind.collection, &found)
+    }
+
+    pub(super) fn show(&self, kind: &Kind, call: &Call<'_>) -> Outcome {
+        let id = call.param(0);
+        self.may_see(kind, id, call)?;
+        let table = self.table(kind).map(|table| table.view(call.as_of));
+        match table.as_ref().and_then(|table| table.get(id)) {
+            Some(entity) => Ok(Answer::ok(&json!({kind.member: entity.shown(call.base, kind.collection)}))),
+            None => Err(missing(kind.member, id)),
+        }
+    }
+
+    /// What a user may know about himself and where he is, without being an administrator.
+    fn may_see(&self, kind: &Kind, id: &str, call: &Call<'_>) -> Result<(), Refusal> {
+        let caller = &call.caller;
+        let own = match kind.collection {
+            "users" => caller.user_id == id,
+            "projects" => caller.project_id.as_deref() == Some(id),
+            "domains" => caller.domain_id.as_deref() == Some(id),
+            "regions" => true,
+            _ => false,
+        };
+        if own { Ok(()) } else { admin_only(call, &format!("get_{}", kind.member)) }
+    }
+
+    pub(super) fn create(&mut self, kind: &'static Kind, call: &mut Call<'_>) -> Outcome {
+        admin_only(call, &format!("create_{}", kind.member))?;
+        let asked = wrapped(call, kind.member)?;
+        for required in kind.required.iter().filter(|required| !asked.contains_key(**required)) {
+            return Err(Refusal::bad_request(format!("'{required}' is a required property")));
+        }
+        validate(kind, &asked)?;
+        // regions are named by whoever makes them
+        let chosen = asked.get("id").and_then(Value::as_str).filter(|_| kind.collection == "regions");
+        let id = chosen.map_or_else(|| call.ids.hex(), str::to_owned);
+        if self.entity(kind, &id).is_some() {
+            return Err(Refusal::conflict(format!(
+                "Conflict occurred attempting to store {} - Duplicate ID, {id}.",
+                kind.member
+            )));
+        }
+        let entity = Entity::new(kind, id, asked);
+        self.check_references(&entity)?;
+        self.check_name(kind, &entity)?;
+        let entity = self.table_mut(kind).put(call.now, entity);
+        let body = json!({kind.member: entity.shown(call.base, kind.collection)});
+        Ok(Answer::json(StatusCode::CREATED, &body))
+    }
+
+    pub(super) fn update(&mut self, kind: &'static Kind, call: &mut Call<'_>) -> Outcome {
+        admin_only(call, &format!("update_{}", kind.member))?;
+        let asked = wrapped(call, kind.member)?;
+        validate(kind, &asked)?;
+        let id = call.param(0);
+        let mut entity = self.entity(kind, id).ok_or_else(|| missing(kind.member, id))?.clone();
+        entity.change(asked);
+        self.check_name(kind, &entity)?;
+        let entity = self.table_mut(kind).put(call.now, entity);
+        Ok(Answer::ok(&json!({kind.member: entity.shown(call.base, kind.collection)})))
+    }
+
+    pub(super) fn delete(&mut self, kind: &'static Kind, call: &mut Call<'_>) -> Outcome {
+        admin_only(call, &format!("delete_{}", kind.member))?;
+        let id = call.param(0);
+        let entity = self.entity(kind, id).ok_or_else(|| missing(kind.member, id))?;
+        if kind.collection == "domains" && entity.is_enabled() {
+            return Err(Refusal::forbidden("Cannot delete a domain that is enabled, please disable it first."));
+        }
+        self.remove(call.now, kind.collection, id);
+        no_content()
+    }
+
+    /// What ends with an object: its grants, and its application credentials.
+    pub(super) fn forget(&mut self, now: Timestamp, id: &str) {
+        self.grants.retain(|(target, user, role)| target != id && user != id && role != id);
+        self.forget_credentials(now, id);
+    }
+
+    fn check_references(&self, entity: &Entity) -> Result<(), Refusal> {
+        let domain = entity.text("domain_id");
+        if matches!(entity.kind.collection, "users" | "projects") && self.entity(&DOMAINS, domain).is_none() {
+            return Err(missing("domain", domain));
+        }
+        let service = entity.text("service_id");
+        if entity.kind.collection == "endpoints" && self.get("services", service).is_none() {
+            return Err(missing("service", service));
+        }
+        Ok(())
+    }
+
+    fn check_name(&self, kind: &Kind, entity: &Entity) -> Result<(), Refusal> {
+        let (name, domain) = (entity.text("name"), entity.text("domain_id"));
+        let taken = match kind.names {
+            Names::Free => None,
+            Names::Unique => self.named(kind, name, None),
+            Names::UniqueInDomain => self.named(kind, name, Some(domain)),
+        };
+        if taken.is_none_or(|taken| taken.id == entity.id) {
+            return Ok(());
+        }
+        let details = match (kind.collection, &kind.names) {
+            ("projects", _) => {
+                format!("it is not permitted to have two projects with the same name in the same domain : {name}")
+            }
+            ("domains", _) => format!("it is not permitted to have two projects acting as domains with the same name: {name}"),
+            (_, Names::UniqueInDomain) => format!("Duplicate entry found with name {name} at domain ID {domain}"),
+            _ => format!("Duplicate entry found with name {name}"),
+        };
+        Err(Refusal::conflict(format!("Conflict occurred attempting to store {} - {details}.", kind.member)))
+    }
+
+    pub(super) fn list_tags(&mut self, call: &mut Call<'_>) -> Outcome {
+        self.may_see(&PROJECTS, call.param(0), call)?;
+        let project = self.entity(&PROJECTS, call.param(0)).ok_or_else(|| missing("project", call.param(0)))?;
+        Ok(Answer::ok(&json!({"tags": project.body.get("tags"), "links": {}})))
+    }
+
+    pub(super) fn set_tags(&mut self, call: &mut Call<'_>) -> Outcome {
+        admin_only(call, "update_project_tags")?;
+        let asked = Map::from_iter([("tags".to_owned(), call.request.json()["tags"].take())]);
+        validate(&PROJECTS, &asked)?;
+        let id = call.param(0);
+        let mut project = self.entity(&PROJECTS, id).ok_or_else(|| missing("project", id))?.clone();
+        project.change(asked);
+        let body = json!({"tags": project.body.get("tags"), "links": {}});
+        self.table_mut(&PROJECTS).put(call.now, project);
+        Ok(Answer::ok(&body))
+    }
+
+    pub(super) fn change_password(&mut self, call: &mut Call<'_>) -> Outcome {
+        let asked = wrapped(call, "user")?;
+        let text = |key: &str| asked.get(key).and_then(Value::as_str);
+        let user = self.entity(&USERS, call.param(0));
+        let known = user.is_some_and(|user| user.secret.as_deref() == text("original_password"));
+        let (Some(user), true, Some(password)) = (user, known, text("password")) else {
+            return Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "The request you have made requires authentication.",
+            ));
+        };
+        let mut user = user.clone();
+        user.change(Map::from_iter([("password".to_owned(), json!(password))]));
+        self.table_mut(&USERS).put(call.now, user);
+        no_content()
+    }
+
+    pub(super) fn projects_of(&mut self, call: &mut Call<'_>) -> Outcome {
+        let user = call.param(0).to_owned();
+        if call.caller.user_id != user && !call.caller.is_admin() {
+            return forbidden("list_user_projects");
+        }
+        self.own_projects(call, Some(&user))
+    }
+}
+
+/// What Keystone's schemas refuse of what our callers could send.
+fn validate(kind: &Kind, asked: &Map<String, Value>) -> Result<(), Refusal> {
+    if let Some(name) = asked.get("name") {
+        let Some(text) = name.as_str() else {
+            return Err(invalid("name", &format!("{name} is not of type 'string'")));
+        };
+        if text.trim().is_empty() && kind.names != Names::Free {
+            return Err(invalid("name", &format!("'{text}' is too short")));
+        }
+        if text.chars().count() > kind.longest_name {
+            return Err(invalid("name", &format!("'{text}' is too long")));
+        }
+    }
+    for tag in asked.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        if tag.is_empty() || tag.contains(['/', ',']) {
+            return Err(invalid("tags", &format!("'{tag}' does not match '^[^,/]*$'")));
+        }
+    }
+    match asked.get("enabled") {
+        Some(value) if !value.is_boolean() => Err(invalid("enabled", &format!("{value} is not of type 'boolean'"))),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(field: &str, problem: &str) -> Refusal {
+    Refusal::bad_request(format!("Invalid input for field '{field}': {problem}"))
+}
+
+fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {
+    let attributes = kind.filters.iter().all(|filter| match (call.request.query(filter), entity.body.get(*filter)) {
+        (None, _) => true,
+        (Some(wanted), Some(Value::String(is))) => wanted.to_lowercase() == is.to_lowercase(),
+        (Some(wanted), Some(Value::Bool(is))) => matches!(wanted.to_lowercase().as_str(), "true" | "1" | "") == *is,
+        (Some(_), _) => false,
+    });
+    let tags: Vec<&str> = entity.body.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let has = |tag: &str| tags.contains(&tag);
+    let wanted = |key: &str| call.request.query(key).map(|list| list.split(',').collect::<Vec<_>>());
+    attributes
+        && wanted("tags").is_none_or(|list| list.into_iter().all(has))
+        && wanted("tags-any").is_none_or(|list| list.into_iter().any(has))
+        && wanted("not-tags").is_none_or(|list| !list.into_iter().all(has))
+        && wanted("not-tags-any").is_none_or(|list| !list.into_iter().any(has))
+}
+
+/// A list as a whole.
+pub(super) fn collection(call: &Call<'_>, name: &str, found: &[Value]) -> Answer {
+    let this = format!("{}{}", call.base, call.request.path);
+    Answer::ok(&json!({name: found, "links": {"next": null, "self": this, "previous": null}}))
+}
+
+/// A list, or the page of it that is asked for.
+fn page(call: &Call<'_>, name: &str, found: &[Value]) -> Outcome {
+    let id = |one: &Value| one["id"].as_str().unwrap_or_default().to_owned();
+    let start = match call.request.query("marker") {
+        Some(marker) => match found.iter().position(|one| id(one) == marker) {
+            Some(index) => index + 1,
+            None => return Err(Refusal::not_found(format!("Marker {marker} could not be found."))),
+        },
+        None => 0,
+    };
+    let rest = &found[start..];
+    let Some(limit) = call.request.query("limit") else { return Ok(collection(call, name, rest)) };
+    let Ok(limit) = limit.parse::<usize>() else {
+        return Err(Refusal::bad_request(format!("Invalid limit value: {limit}")));
+    };
+    if rest.len() <= limit || limit == 0 {
+        return Ok(collection(call, name, rest));
+    }
+    let this = format!("{}{}", call.base, call.request.path);
+    let last = id(&rest[limit - 1]);
+    let next = format!("{this}?{}", call.request.query_with(&[("marker", last.as_str())]));
+    let links = json!({"next": next, "self": this, "previous": null});
+    Ok(Answer::ok(&json!({name: &rest[..limit], "links": links, "truncated": true})))
+}
