@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         latency: Duration::from_millis(arguments.latency),
         saving: Duration::from_secs(arguments.saving),
         token_life: Duration::from_secs(arguments.token_life),
+        keep_data: 64 << 20,
         ..SimOptions::default()
     });
     for rule in rules {

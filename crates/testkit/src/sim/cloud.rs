@@ -173,12 +173,12 @@ impl Cloud {
     }
 
     /// A body begins to stream in. An answer refuses it.
-    pub(super) fn begin(&mut self, request: &Request) -> Result<(), Answer> {
+    pub(super) fn begin(&mut self, request: &Request) -> Option<Answer> {
         self.settle();
         let now = self.clock.now();
         match self.with_call(request, now, None, |service, _, call| service.begin(call)) {
-            Ok(_) => Ok(()),
-            Err(refusal) => Err(self.refused(request, &refusal)),
+            Ok(()) => None,
+            Err(refusal) => Some(self.refused(request, &refusal)),
         }
     }
 
@@ -269,7 +269,5 @@ fn find(service: &dyn AnyService, request: &Request) -> Result<Found, Refusal> {
 
 fn with_version(answer: Answer, service: &str, version: Option<Version>) -> Answer {
     let Some((major, minor)) = version else { return answer };
-    answer
-        .with_header(API_VERSION, &format!("{service} {major}.{minor}"))
-        .with_header("vary", "OpenStack-API-Version")
+    answer.with_header(API_VERSION, &format!("{service} {major}.{minor}")).with_header("vary", "OpenStack-API-Version")
 }

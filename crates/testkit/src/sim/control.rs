@@ -31,19 +31,28 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Answer {
     let mut cloud = shared.cloud();
     match (request.method.as_str(), path.as_slice()) {
         ("GET", ["journal"]) => Answer::ok(&json!(cloud.journal.entries().collect::<Vec<_>>())),
-        ("DELETE", ["journal"]) => done(cloud.journal.clear()),
+        ("DELETE", ["journal"]) => {
+            cloud.journal.clear();
+            done()
+        }
         ("GET", ["faults"]) => Answer::ok(&json!(cloud.faults.rules())),
         ("POST", ["faults"]) => match serde_json::from_slice::<Rule>(&request.body) {
             Ok(rule) => Answer::json(StatusCode::CREATED, &json!({"number": cloud.faults.add(rule)})),
             Err(error) => problem(&error.to_string()),
         },
-        ("DELETE", ["faults"]) => done(cloud.faults.clear()),
-        ("DELETE", ["faults", number]) => match number.parse().is_ok_and(|number| cloud.faults.remove(number)) {
-            true => Answer::empty(StatusCode::NO_CONTENT),
-            false => Answer::empty(StatusCode::NOT_FOUND),
-        },
+        ("DELETE", ["faults"]) => {
+            cloud.faults.clear();
+            done()
+        }
+        ("DELETE", ["faults", number]) => {
+            let removed = number.parse().is_ok_and(|number| cloud.faults.remove(number));
+            if removed { done() } else { Answer::empty(StatusCode::NOT_FOUND) }
+        }
         ("POST", ["clock"]) => match request.json()["advance"].as_f64().map(Duration::try_from_secs_f64) {
-            Some(Ok(by)) => done(shared.clock.advance(by)),
+            Some(Ok(by)) => {
+                shared.clock.advance(by);
+                done()
+            }
             _ => problem("advance: not a number of seconds"),
         },
         ("PUT", ["quotas"]) => set_quota(&mut cloud.quotas, &request.json()),
@@ -53,13 +62,14 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Answer {
 
 fn set_quota(quotas: &mut super::Quotas, body: &Value) -> Answer {
     match (body["project_id"].as_str(), body["resource"].as_str(), body["limit"].as_u64()) {
-        (Some(project), Some(resource), Some(limit)) => done(quotas.set(project, resource, limit)),
-        (None, Some(resource), Some(limit)) => done(quotas.set_default(resource, limit)),
-        _ => problem("resource and limit are required"),
+        (Some(project), Some(resource), Some(limit)) => quotas.set(project, resource, limit),
+        (None, Some(resource), Some(limit)) => quotas.set_default(resource, limit),
+        _ => return problem("resource and limit are required"),
     }
+    done()
 }
 
-fn done((): ()) -> Answer {
+fn done() -> Answer {
     Answer::empty(StatusCode::NO_CONTENT)
 }
 

@@ -29,7 +29,7 @@ mod table;
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    ops::{Deref, DerefMut},
+    ops::DerefMut,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
@@ -183,11 +183,12 @@ impl Sim {
             "project_domain_name": "Default",
         });
         // JSON is YAML
-        serde_json::json!({"clouds": {"sim": {"auth": auth, "region_name": region, "identity_api_version": 3}}}).to_string()
+        serde_json::json!({"clouds": {"sim": {"auth": auth, "region_name": region, "identity_api_version": 3}}})
+            .to_string()
     }
 
     /// What the cloud holds, with everything done that has fallen due. No request is answered while it is held.
-    pub fn cloud(&self) -> impl Deref<Target = Cloud> + DerefMut {
+    pub fn cloud(&self) -> impl DerefMut<Target = Cloud> {
         let mut cloud = self.shared.cloud();
         cloud.settle();
         cloud

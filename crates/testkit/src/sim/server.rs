@@ -117,7 +117,7 @@ async fn answer(
     if effect.as_ref().is_some_and(|effect| !carries_out(effect)) {
         return instead(shared, &request, number, effect.as_ref(), reset).await;
     }
-    if streamed && let Err(answer) = receive(&mut request, body, shared, number).await? {
+    if streamed && let Some(answer) = receive(&mut request, body, shared, number).await? {
         return Ok(answer);
     }
     if let Some(Effect::CommitLater { seconds }) = effect {
@@ -199,16 +199,18 @@ where
     body.collect().await.map(http_body_util::Collected::to_bytes).map_err(|_| Unanswered)
 }
 
-/// Takes in a body that streams. The inner error is an early refusal.
+/// Takes in a body that streams, unless the service refuses it: that is its answer.
 async fn receive(
     request: &mut Request,
     mut body: Incoming,
     shared: &Shared,
     number: u64,
-) -> Result<Result<(), Answer>, Unanswered> {
-    if let Err(answer) = shared.cloud().begin(request) {
+) -> Result<Option<Answer>, Unanswered> {
+    // a statement of its own, since the lock lives as long as the statement
+    let begun = shared.cloud().begin(request);
+    if let Some(answer) = begun {
         shared.cloud().answered(number, Some(answer.status));
-        return Ok(Err(answer));
+        return Ok(Some(answer));
     }
     // A client that leaves ends this future, which must not leave a half behind.
     let mut guard = Half { shared, request: Some(request) };
@@ -227,7 +229,7 @@ async fn receive(
         let data = data.map(BytesMut::freeze);
         request.upload = Some(Upload { length, md5: hex(&md5.finalize()), sha512: hex(&sha512.finalize()), data });
     }
-    Ok(Ok(()))
+    Ok(None)
 }
 
 /// A body that is not complete yet.
@@ -268,7 +270,11 @@ impl Drop for Connection {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }

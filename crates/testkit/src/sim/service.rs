@@ -190,7 +190,8 @@ impl Microversions {
             Some("latest") => return Ok(self.newest),
             Some(version) => version,
         };
-        let parsed = version.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let parsed =
+            version.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         match parsed {
             Some(parsed) if (self.oldest..=self.newest).contains(&parsed) => Ok(parsed),
             Some(_) => Err(Refusal::new(

@@ -79,7 +79,9 @@ impl Glance {
 
     /// A broken upload leaves the image as it was, fit for another.
     pub(super) fn restore(&mut self, id: &str, now: Timestamp) {
-        let Some(image) = self.image(id).filter(|image| image.status == "saving" && image.size.is_none()) else { return };
+        let Some(image) = self.image(id).filter(|image| image.status == "saving" && image.size.is_none()) else {
+            return;
+        };
         let mut image = image.clone();
         image.status = "queued";
         image.updated_at = now;
@@ -89,7 +91,9 @@ impl Glance {
     pub(super) fn download(&mut self, call: &mut Call<'_>) -> Outcome {
         let image = self.seen(call)?;
         if image.status == "deactivated" && !call.caller.is_admin() {
-            return Err(Refusal::forbidden("The requested image has been deactivated. Image data download is forbidden."));
+            return Err(Refusal::forbidden(
+                "The requested image has been deactivated. Image data download is forbidden.",
+            ));
         }
         match (image.status, &image.data) {
             ("active" | "deactivated", Some(data)) => {

@@ -67,8 +67,18 @@ pub struct Member {
 
 /// Attributes that nobody sets.
 const READ_ONLY: [&str; 12] = [
-    "created_at", "updated_at", "status", "checksum", "size", "virtual_size", "direct_url", "self", "file", "schema",
-    "os_hash_algo", "os_hash_value",
+    "created_at",
+    "updated_at",
+    "status",
+    "checksum",
+    "size",
+    "virtual_size",
+    "direct_url",
+    "self",
+    "file",
+    "schema",
+    "os_hash_algo",
+    "os_hash_value",
 ];
 const RESERVED: [&str; 3] = ["location", "deleted", "deleted_at"];
 const DISK_FORMATS: [&str; 12] =
@@ -143,10 +153,12 @@ impl Image {
             "min_ram" => self.min_ram = number(&value)?,
             "protected" => self.protected = flag(&value)?,
             "os_hidden" => self.os_hidden = flag(&value)?,
-            "tags" => match value.as_array().map(|tags| tags.iter().map(|tag| tag.as_str().map(str::to_owned)).collect()) {
-                Some(Some(tags)) => self.tags = tags,
-                _ => return Err(mismatch(&format!("{value} is not of type 'array' of strings"))),
-            },
+            "tags" => {
+                match value.as_array().map(|tags| tags.iter().map(|tag| tag.as_str().map(str::to_owned)).collect()) {
+                    Some(Some(tags)) => self.tags = tags,
+                    _ => return Err(mismatch(&format!("{value} is not of type 'array' of strings"))),
+                }
+            }
             _ => match value {
                 Value::String(text) => drop(self.properties.insert(name.to_owned(), text)),
                 other => return Err(mismatch(&format!("{other} is not of type 'string'"))),
@@ -228,7 +240,10 @@ fn text_or_null(name: &str, value: Value, known: Option<&[&str]>) -> Result<Opti
 
 fn number(value: &Value) -> Result<u64, Refusal> {
     // MariaDB's INT
-    value.as_u64().filter(|number| *number <= 2_147_483_647).ok_or_else(|| mismatch(&format!("{value} is not of type 'integer'")))
+    value
+        .as_u64()
+        .filter(|number| *number <= 2_147_483_647)
+        .ok_or_else(|| mismatch(&format!("{value} is not of type 'integer'")))
 }
 
 fn flag(value: &Value) -> Result<bool, Refusal> {

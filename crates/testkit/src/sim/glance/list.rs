@@ -37,7 +37,8 @@ impl Glance {
         } else {
             let mut all: Vec<&Arc<Image>> = images.newest_first(&keys, None).filter(fits).collect();
             all.sort_by(|a, b| compare(a, b, &order));
-            let start = marker.and_then(|marker| all.iter().position(|image| image.id == marker)).map_or(0, |at| at + 1);
+            let start =
+                marker.and_then(|marker| all.iter().position(|image| image.id == marker)).map_or(0, |at| at + 1);
             all.into_iter().skip(start).take(limit).map(|image| image.shown()).collect()
         };
         Ok(page(call, &found, limit))
@@ -108,7 +109,8 @@ fn is_listed(image: &Image, call: &Call<'_>) -> bool {
 
 fn fits(image: &Image, call: &Call<'_>) -> bool {
     let hidden = call.request.query("os_hidden").is_some_and(|wanted| wanted.eq_ignore_ascii_case("true"));
-    let filters = call.request.query.iter().filter(|(key, _)| !NOT_FILTERS.contains(&key.as_str()) && key != "os_hidden");
+    let filters =
+        call.request.query.iter().filter(|(key, _)| !NOT_FILTERS.contains(&key.as_str()) && key != "os_hidden");
     image.os_hidden == hidden && filters.into_iter().all(|(key, wanted)| has(image, key, wanted))
 }
 
@@ -142,31 +144,25 @@ fn order(call: &Call<'_>) -> Result<Vec<(String, bool)>, Refusal> {
         let given = call.request.query.iter().filter(move |(name, _)| name == key);
         given.map(|(_, value)| value.clone())
     };
-    let mut order: Vec<(String, bool)> = match call.request.query("sort") {
-        Some(sort) => sort
-            .split(',')
-            .map(|part| match part.split_once(':') {
-                Some((key, direction)) => (key.to_owned(), direction == "asc"),
-                None => (part.to_owned(), false),
-            })
-            .collect(),
-        None => {
-            let mut directions = all("sort_dir").collect::<Vec<_>>();
-            let keys: Vec<String> = all("sort_key").collect();
-            if keys.is_empty() && !directions.is_empty() {
-                directions.truncate(1);
-                vec![("created_at".to_owned(), directions[0] == "asc")]
-            } else {
-                let direction = |at: usize| directions.get(at).or(directions.last()).is_some_and(|it| it == "asc");
-                keys.into_iter().enumerate().map(|(at, key)| (key, direction(at))).collect()
-            }
+    let mut order: Vec<(String, bool)> = if let Some(sort) = call.request.query("sort") {
+        let parts = sort.split(',').map(|part| part.split_once(':').unwrap_or((part, "desc")));
+        parts.map(|(key, direction)| (key.to_owned(), direction == "asc")).collect()
+    } else {
+        let directions: Vec<String> = all("sort_dir").collect();
+        let mut keys: Vec<String> = all("sort_key").collect();
+        if keys.is_empty() && !directions.is_empty() {
+            keys.push("created_at".to_owned());
         }
+        let direction = |at: usize| directions.get(at).or(directions.last()).is_some_and(|it| it == "asc");
+        keys.into_iter().enumerate().map(|(at, key)| (key, direction(at))).collect()
     };
     if let Some((key, _)) = order.iter().find(|(key, _)| !SORT_KEYS.contains(&key.as_str())) {
         let known = SORT_KEYS.join(", ");
-        return Err(Refusal::bad_request(format!("Invalid sort key: {key}. It must be one of the following: {known}.")));
+        return Err(Refusal::bad_request(format!(
+            "Invalid sort key: {key}. It must be one of the following: {known}."
+        )));
     }
-    if order.iter().any(|(key, _)| key == "created_at") && order == [("created_at".to_owned(), false)] {
+    if order == [("created_at".to_owned(), false)] {
         order.clear();
     }
     Ok(order)

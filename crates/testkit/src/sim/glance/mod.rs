@@ -233,7 +233,8 @@ impl Service for Glance {
     const ROUTES: &'static [Route<Self>] = &[
         Route::new("GET", "/", |_, call| Ok(versions(call, StatusCode::MULTIPLE_CHOICES))).open(),
         Route::new("GET", "/versions", |_, call| Ok(versions(call, StatusCode::OK))).open(),
-        Route::new("GET", "/healthcheck", |_, _| Ok(Answer::empty(StatusCode::OK).with_body("text/plain", "OK"))).open(),
+        Route::new("GET", "/healthcheck", |_, _| Ok(Answer::empty(StatusCode::OK).with_body("text/plain", "OK")))
+            .open(),
         Route::new("GET", "/v2/images", Self::list),
         Route::new("POST", "/v2/images", Self::create),
         Route::new("GET", "/v2/images/{image_id}", Self::show),

@@ -13,7 +13,15 @@ use crate::sim::{
 
 /// Attributes that an image always has.
 const BASE: [&str; 10] = [
-    "name", "disk_format", "container_format", "visibility", "owner", "min_disk", "min_ram", "protected", "os_hidden",
+    "name",
+    "disk_format",
+    "container_format",
+    "visibility",
+    "owner",
+    "min_disk",
+    "min_ram",
+    "protected",
+    "os_hidden",
     "tags",
 ];
 

@@ -9,8 +9,23 @@ pub(super) fn image() -> Value {
     let flags = ["protected", "os_hidden"].map(|name| (name, json!({"type": "boolean"})));
     let list = ["tags", "locations"].map(|name| (name, json!({"type": "array"})));
     let properties: Map<String, Value> = text(&[
-        "id", "name", "status", "visibility", "checksum", "os_hash_algo", "os_hash_value", "owner", "container_format",
-        "disk_format", "created_at", "updated_at", "direct_url", "self", "file", "schema", "stores",
+        "id",
+        "name",
+        "status",
+        "visibility",
+        "checksum",
+        "os_hash_algo",
+        "os_hash_value",
+        "owner",
+        "container_format",
+        "disk_format",
+        "created_at",
+        "updated_at",
+        "direct_url",
+        "self",
+        "file",
+        "schema",
+        "stores",
     ])
     .chain(number(&["size", "virtual_size", "min_ram", "min_disk"]))
     .chain(flags)

@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Keystone;
-use crate::sim::{
-    http::{Answer, Outcome},
-    service::Call,
-};
+use crate::sim::{http::Answer, service::Call};
 
 impl Keystone {
     pub(super) fn catalog(&self, project_id: &str) -> Value {
@@ -28,9 +25,9 @@ impl Keystone {
         listed.collect()
     }
 
-    pub(super) fn own_catalog(&mut self, call: &mut Call<'_>) -> Outcome {
+    pub(super) fn own_catalog(&self, call: &Call<'_>) -> Answer {
         let catalog = self.catalog(call.caller.project());
         let this = format!("{}/identity/v3/auth/catalog", call.base);
-        Ok(Answer::ok(&json!({"catalog": catalog, "links": {"next": null, "self": this, "previous": null}})))
+        Answer::ok(&json!({"catalog": catalog, "links": {"next": null, "self": this, "previous": null}}))
     }
 }

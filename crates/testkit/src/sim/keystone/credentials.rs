@@ -104,7 +104,7 @@ impl Keystone {
             return Err(missing("Application Credential", id));
         }
         self.table_mut(&CREDENTIALS).remove(call.now, id);
-        no_content()
+        Ok(no_content())
     }
 
     /// Credentials end with their user and with their project.

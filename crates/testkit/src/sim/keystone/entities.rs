@@ -101,7 +101,7 @@ impl Keystone {
 
     pub(super) fn show(&self, kind: &Kind, call: &Call<'_>) -> Outcome {
         let id = call.param(0);
-        self.may_see(kind, id, call)?;
+        may_see(kind, id, call)?;
         let table = self.table(kind).map(|table| table.view(call.as_of));
         match table.as_ref().and_then(|table| table.get(id)) {
             Some(entity) => Ok(Answer::ok(&json!({kind.member: entity.shown(call.base, kind.collection)}))),
@@ -109,23 +109,10 @@ impl Keystone {
         }
     }
 
-    /// What a user may know about himself and where he is, without being an administrator.
-    fn may_see(&self, kind: &Kind, id: &str, call: &Call<'_>) -> Result<(), Refusal> {
-        let caller = &call.caller;
-        let own = match kind.collection {
-            "users" => caller.user_id == id,
-            "projects" => caller.project_id.as_deref() == Some(id),
-            "domains" => caller.domain_id.as_deref() == Some(id),
-            "regions" => true,
-            _ => false,
-        };
-        if own { Ok(()) } else { admin_only(call, &format!("get_{}", kind.member)) }
-    }
-
     pub(super) fn create(&mut self, kind: &'static Kind, call: &mut Call<'_>) -> Outcome {
         admin_only(call, &format!("create_{}", kind.member))?;
         let asked = wrapped(call, kind.member)?;
-        for required in kind.required.iter().filter(|required| !asked.contains_key(**required)) {
+        if let Some(required) = kind.required.iter().find(|required| !asked.contains_key(**required)) {
             return Err(Refusal::bad_request(format!("'{required}' is a required property")));
         }
         validate(kind, &asked)?;
@@ -166,7 +153,7 @@ impl Keystone {
             return Err(Refusal::forbidden("Cannot delete a domain that is enabled, please disable it first."));
         }
         self.remove(call.now, kind.collection, id);
-        no_content()
+        Ok(no_content())
     }
 
     /// What ends with an object: its grants, and its application credentials.
@@ -201,7 +188,9 @@ impl Keystone {
             ("projects", _) => {
                 format!("it is not permitted to have two projects with the same name in the same domain : {name}")
             }
-            ("domains", _) => format!("it is not permitted to have two projects acting as domains with the same name: {name}"),
+            ("domains", _) => {
+                format!("it is not permitted to have two projects acting as domains with the same name: {name}")
+            }
             (_, Names::UniqueInDomain) => format!("Duplicate entry found with name {name} at domain ID {domain}"),
             _ => format!("Duplicate entry found with name {name}"),
         };
@@ -209,7 +198,7 @@ impl Keystone {
     }
 
     pub(super) fn list_tags(&mut self, call: &mut Call<'_>) -> Outcome {
-        self.may_see(&PROJECTS, call.param(0), call)?;
+        may_see(&PROJECTS, call.param(0), call)?;
         let project = self.entity(&PROJECTS, call.param(0)).ok_or_else(|| missing("project", call.param(0)))?;
         Ok(Answer::ok(&json!({"tags": project.body.get("tags"), "links": {}})))
     }
@@ -232,15 +221,12 @@ impl Keystone {
         let user = self.entity(&USERS, call.param(0));
         let known = user.is_some_and(|user| user.secret.as_deref() == text("original_password"));
         let (Some(user), true, Some(password)) = (user, known, text("password")) else {
-            return Err(Refusal::new(
-                StatusCode::UNAUTHORIZED,
-                "The request you have made requires authentication.",
-            ));
+            return Err(Refusal::new(StatusCode::UNAUTHORIZED, "The request you have made requires authentication."));
         };
         let mut user = user.clone();
         user.change(Map::from_iter([("password".to_owned(), json!(password))]));
         self.table_mut(&USERS).put(call.now, user);
-        no_content()
+        Ok(no_content())
     }
 
     pub(super) fn projects_of(&mut self, call: &mut Call<'_>) -> Outcome {
@@ -248,8 +234,21 @@ impl Keystone {
         if call.caller.user_id != user && !call.caller.is_admin() {
             return forbidden("list_user_projects");
         }
-        self.own_projects(call, Some(&user))
+        Ok(self.own_projects(call, Some(&user)))
     }
+}
+
+/// What a user may know about himself and where he is, without being an administrator.
+fn may_see(kind: &Kind, id: &str, call: &Call<'_>) -> Result<(), Refusal> {
+    let caller = &call.caller;
+    let own = match kind.collection {
+        "users" => caller.user_id == id,
+        "projects" => caller.project_id.as_deref() == Some(id),
+        "domains" => caller.domain_id.as_deref() == Some(id),
+        "regions" => true,
+        _ => false,
+    };
+    if own { Ok(()) } else { admin_only(call, &format!("get_{}", kind.member)) }
 }
 
 /// What Keystone's schemas refuse of what our callers could send.
@@ -287,7 +286,8 @@ fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {
         (Some(wanted), Some(Value::Bool(is))) => matches!(wanted.to_lowercase().as_str(), "true" | "1" | "") == *is,
         (Some(_), _) => false,
     });
-    let tags: Vec<&str> = entity.body.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let tags: Vec<&str> =
+        entity.body.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let has = |tag: &str| tags.contains(&tag);
     let wanted = |key: &str| call.request.query(key).map(|list| list.split(',').collect::<Vec<_>>());
     attributes

@@ -19,7 +19,8 @@ use crate::sim::{
 impl Keystone {
     /// Whether a user has a role, by its name and a grant of its own, in a project.
     pub fn has_role(&self, project_id: &str, user_id: &str, role: &str) -> bool {
-        self.granted(project_id, user_id).any(|id| self.entity(&ROLES, id).is_some_and(|found| found.text("name") == role))
+        self.granted(project_id, user_id)
+            .any(|id| self.entity(&ROLES, id).is_some_and(|found| found.text("name") == role))
     }
 
     fn granted(&self, target: &str, user: &str) -> impl Iterator<Item = &str> {
@@ -62,19 +63,19 @@ impl Keystone {
         admin_only(call, "create_grant")?;
         let grant = self.grant_of(call)?;
         self.grants.insert(grant);
-        no_content()
+        Ok(no_content())
     }
 
     pub(super) fn check_grant(&mut self, call: &mut Call<'_>) -> Outcome {
         admin_only(call, "check_grant")?;
         let grant = self.grant_of(call)?;
-        if self.grants.contains(&grant) { no_content() } else { Err(no_assignment(&grant)) }
+        if self.grants.contains(&grant) { Ok(no_content()) } else { Err(no_assignment(&grant)) }
     }
 
     pub(super) fn delete_grant(&mut self, call: &mut Call<'_>) -> Outcome {
         admin_only(call, "revoke_grant")?;
         let grant = self.grant_of(call)?;
-        if self.grants.remove(&grant) { no_content() } else { Err(no_assignment(&grant)) }
+        if self.grants.remove(&grant) { Ok(no_content()) } else { Err(no_assignment(&grant)) }
     }
 
     pub(super) fn list_grants(&mut self, call: &mut Call<'_>) -> Outcome {
@@ -94,7 +95,11 @@ impl Keystone {
             let is_project = self.entity(&PROJECTS, target).is_some();
             let (kind, key) = if is_project { (&PROJECTS, "scope.project.id") } else { (&DOMAINS, "scope.domain.id") };
             let other = if is_project { "scope.domain.id" } else { "scope.project.id" };
-            if !wanted(key, target) || request.query(other).is_some() || !wanted("user.id", user) || !wanted("role.id", role) {
+            if !wanted(key, target)
+                || request.query(other).is_some()
+                || !wanted("user.id", user)
+                || !wanted("role.id", role)
+            {
                 continue;
             }
             let name = |kind, id: &str| self.named_reference(kind, id, with_names);
@@ -119,12 +124,14 @@ impl Keystone {
     }
 
     /// The projects that a user has a role in: the caller, if no other is meant.
-    pub(super) fn own_projects(&self, call: &Call<'_>, user: Option<&str>) -> Outcome {
+    pub(super) fn own_projects(&self, call: &Call<'_>, user: Option<&str>) -> Answer {
         let user = user.unwrap_or(&call.caller.user_id);
-        let ids: BTreeSet<&str> = self.grants.iter().filter(|grant| grant.1 == user).map(|grant| grant.0.as_str()).collect();
-        let projects = ids.into_iter().filter_map(|id| self.entity(&PROJECTS, id)).filter(|project| project.is_enabled());
+        let ids: BTreeSet<&str> =
+            self.grants.iter().filter(|grant| grant.1 == user).map(|grant| grant.0.as_str()).collect();
+        let projects =
+            ids.into_iter().filter_map(|id| self.entity(&PROJECTS, id)).filter(|project| project.is_enabled());
         let projects: Vec<Value> = projects.map(|project| project.shown(call.base, "projects")).collect();
-        Ok::<Answer, Refusal>(collection(call, "projects", &projects))
+        collection(call, "projects", &projects)
     }
 }
 

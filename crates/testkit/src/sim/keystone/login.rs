@@ -84,7 +84,9 @@ impl Keystone {
         let held = held.filter(|held| held.expires_at > now).ok_or_else(unauthorized)?;
         self.rights(held).map_err(|_| unauthorized())?;
         if held.credential.is_some() {
-            return Err(Refusal::forbidden("Using method 'application_credential' is not allowed for managing trusts."));
+            return Err(Refusal::forbidden(
+                "Using method 'application_credential' is not allowed for managing trusts.",
+            ));
         }
         let mut methods = vec!["token"];
         methods.extend(held.methods.iter().filter(|method| **method != "token"));
@@ -94,17 +96,17 @@ impl Keystone {
     }
 
     fn by_credential(&self, asked: &Value, now: Timestamp) -> Result<Login, Refusal> {
-        let credential = match asked["id"].as_str() {
-            Some(id) => self.credential(id),
-            None => {
-                let user = self.referred(&USERS, &asked["user"]).ok_or_else(unauthorized)?;
-                self.credential_named(&user.id, asked["name"].as_str().unwrap_or_default())
-            }
+        let credential = if let Some(id) = asked["id"].as_str() {
+            self.credential(id)
+        } else {
+            let user = self.referred(&USERS, &asked["user"]).ok_or_else(unauthorized)?;
+            self.credential_named(&user.id, asked["name"].as_str().unwrap_or_default())
         };
         let credential = credential.ok_or_else(unauthorized)?;
-        let ended = credential.text("expires_at").parse::<jiff::civil::DateTime>().is_ok_and(|end| {
-            end.to_zoned(jiff::tz::TimeZone::UTC).is_ok_and(|end| end.timestamp() <= now)
-        });
+        let ended = credential
+            .text("expires_at")
+            .parse::<jiff::civil::DateTime>()
+            .is_ok_and(|end| end.to_zoned(jiff::tz::TimeZone::UTC).is_ok_and(|end| end.timestamp() <= now));
         if ended || credential.secret.as_deref() != asked["secret"].as_str() {
             return Err(unauthorized());
         }

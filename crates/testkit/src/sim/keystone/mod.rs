@@ -25,7 +25,7 @@ use self::{
 };
 use super::{
     SimOptions,
-    http::{Answer, Outcome, Refusal, Request},
+    http::{Answer, Refusal, Request},
     ids::Ids,
     service::{Call, Route, Service},
     table::Table,
@@ -66,7 +66,8 @@ impl Keystone {
     }
 
     fn bootstrap(&mut self, now: Timestamp, ids: &mut Ids, bootstrap: &Bootstrap<'_>) {
-        let mut add = |kind, id: Option<&str>, body| self.add(kind, now, id.map_or_else(|| ids.hex(), str::to_owned), body);
+        let mut add =
+            |kind, id: Option<&str>, body| self.add(kind, now, id.map_or_else(|| ids.hex(), str::to_owned), body);
         add(&DOMAINS, Some("default"), json!({"name": "Default", "description": "The default domain"}));
         add(&REGIONS, Some(bootstrap.region), json!({}));
         let project = add(&PROJECTS, None, json!({"name": "admin", "domain_id": "default"}));
@@ -162,8 +163,8 @@ impl Service for Keystone {
         Route::new("POST", "/v3/auth/tokens", Self::log_in).open(),
         Route::new("GET", "/v3/auth/tokens", Self::show_token),
         Route::new("DELETE", "/v3/auth/tokens", Self::revoke_token),
-        Route::new("GET", "/v3/auth/catalog", Self::own_catalog),
-        Route::new("GET", "/v3/auth/projects", |it, call| it.own_projects(call, None)),
+        Route::new("GET", "/v3/auth/catalog", |it, call| Ok(it.own_catalog(call))),
+        Route::new("GET", "/v3/auth/projects", |it, call| Ok(it.own_projects(call, None))),
         Route::new("GET", "/v3/auth/domains", |_, call| Ok(entities::collection(call, "domains", &[]))),
         Route::new("GET", "/v3/domains", |it, call| it.list(&DOMAINS, call)),
         Route::new("POST", "/v3/domains", |it, call| it.create(&DOMAINS, call)),
@@ -260,9 +261,7 @@ fn version(call: &Call<'_>) -> Answer {
 
 /// The refusal of a policy.
 fn forbidden<T>(action: &str) -> Result<T, Refusal> {
-    Err(Refusal::forbidden(format!(
-        "You are not authorized to perform the requested action: identity:{action}."
-    )))
+    Err(Refusal::forbidden(format!("You are not authorized to perform the requested action: identity:{action}.")))
 }
 
 /// Lets pass administrators only.
@@ -282,6 +281,6 @@ fn wrapped(call: &Call<'_>, member: &str) -> Result<Map<String, Value>, Refusal>
     }
 }
 
-fn no_content() -> Outcome {
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+fn no_content() -> Answer {
+    Answer::empty(StatusCode::NO_CONTENT)
 }

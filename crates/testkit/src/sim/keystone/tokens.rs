@@ -148,7 +148,7 @@ impl Keystone {
     pub(super) fn revoke_token(&mut self, call: &mut Call<'_>) -> Outcome {
         let (id, _) = self.subject(call, "revoke_token")?;
         self.tokens.remove(&id);
-        no_content()
+        Ok(no_content())
     }
 }
 
