@@ -1,4 +1,5 @@
-//! What tests share: a real Kubernetes control plane on this machine, in a few seconds and without root.
+//! What tests share: a real Kubernetes control plane on this machine, in a few seconds and without root, and a
+//! [simulated OpenStack](sim).
 //!
 //! A development dependency only. It must not know any of the crates it serves, and it fails by panicking: a test whose
 //! surroundings do not work has no other way to go on.

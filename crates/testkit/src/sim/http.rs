@@ -118,12 +118,21 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The service's words.
     pub message: String,
+    /// More of them, where a service says something general first.
+    pub detail: Option<String>,
 }
 
 impl Refusal {
     /// A refusal.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), detail: None }
+    }
+
+    /// With more words.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
     }
 
     /// 400

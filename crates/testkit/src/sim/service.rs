@@ -206,6 +206,9 @@ impl Microversions {
     }
 }
 
+/// What is said of a path that no route has.
+pub(super) const NO_SUCH_PATH: &str = "The resource could not be found.";
+
 /// A route that was found.
 pub(super) struct Found {
     index: usize,
@@ -248,7 +251,7 @@ impl<S: Service> AnyService for S {
         Err(if known {
             Refusal::new(http::StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed for the requested URL.")
         } else {
-            Refusal::not_found("The resource could not be found.")
+            Refusal::not_found(NO_SUCH_PATH)
         })
     }
 

@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::{
     life::data,
-    support::{ID, NO_COMMIT, admin, member, new_image, patient_admin, start},
+    support::{ID, NO_COMMIT, admin, admin_within, member, new_image, patient_admin, start},
 };
 
 fn on_create(effect: Effect) -> Rule {
@@ -65,6 +65,17 @@ async fn a_request_may_be_carried_out_after_its_answer_was_lost() {
     let cloud = sim.cloud();
     let late = cloud.journal.entries().find(|entry| entry.fault == Some("commit later")).unwrap();
     assert!(late.committed && late.status.is_none());
+}
+
+#[tokio::test]
+async fn a_silent_service_runs_into_the_time_limit() {
+    let sim = start();
+    admin(&sim).image().create(&new_image(ID)).await.unwrap();
+    sim.cloud().faults.add(Rule::on("image", "DELETE", "*", Effect::Hang { commit: true }).once());
+    let hasty = admin_within(&sim, Duration::from_secs(2));
+    let error = hasty.image().delete(ID).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    assert!(sim.cloud().glance.is_empty());
 }
 
 #[tokio::test]

@@ -39,8 +39,13 @@ pub(crate) fn credentials(user: &str, password: &str, project: &str) -> Credenti
 
 /// A client that repeats nothing by itself, so that a test sees what each request comes to.
 pub(crate) fn admin(sim: &Sim) -> Client {
+    admin_within(sim, Duration::from_secs(30))
+}
+
+/// The same with a time limit.
+pub(crate) fn admin_within(sim: &Sim, timeout: Duration) -> Client {
     let retry = RetryPolicy { repeats: 0, ..RetryPolicy::default() };
-    Client::new(config(sim), Options { retry, timeout: Duration::from_secs(5), ..Options::default() }).unwrap()
+    Client::new(config(sim), Options { retry, timeout, ..Options::default() }).unwrap()
 }
 
 /// A client as the operator has it, with shorter delays.

@@ -185,6 +185,9 @@ impl Image {
         if let Value::Object(base) = base {
             shown.extend(base);
         }
+        if self.size.is_some() && self.status != "saving" {
+            shown.insert("stores".to_owned(), json!("file"));
+        }
         Value::Object(shown)
     }
 

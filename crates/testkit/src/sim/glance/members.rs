@@ -25,7 +25,7 @@ impl Glance {
     pub(super) fn add_member(&mut self, call: &mut Call<'_>) -> Outcome {
         let image = self.own(call, "add_member")?;
         if image.visibility != "shared" {
-            return Err(Refusal::forbidden("Only shared images have members."));
+            return Err(Refusal::forbidden(format!("Not allowed to create members for image {}.", image.id)));
         }
         let project = call.request.json()["member"].as_str().map(str::to_owned);
         let Some(project) = project.filter(|project| !project.is_empty()) else {

@@ -233,8 +233,7 @@ impl Service for Glance {
     const ROUTES: &'static [Route<Self>] = &[
         Route::new("GET", "/", |_, call| Ok(versions(call, StatusCode::MULTIPLE_CHOICES))).open(),
         Route::new("GET", "/versions", |_, call| Ok(versions(call, StatusCode::OK))).open(),
-        Route::new("GET", "/healthcheck", |_, _| Ok(Answer::empty(StatusCode::OK).with_body("text/plain", "OK")))
-            .open(),
+        Route::new("GET", "/healthcheck", |_, call| Ok(health(call.request))).open(),
         Route::new("GET", "/v2/images", Self::list),
         Route::new("POST", "/v2/images", Self::create),
         Route::new("GET", "/v2/images/{image_id}", Self::show),
@@ -255,30 +254,30 @@ impl Service for Glance {
         Route::new("GET", "/v2/info/import", |_, _| Ok(Answer::ok(&schema::import_info()))),
     ];
 
-    /// As `webob` words it: by what the client accepts. A token that is no good is refused by the middleware in front,
-    /// in Keystone's words.
+    /// As `webob` words it: by what the client accepts.
     fn refuse(&self, request: &Request, refusal: &Refusal) -> Answer {
-        let Refusal { status, message } = refusal;
+        let status = refusal.status;
         let title = status.canonical_reason().unwrap_or_default();
         let code = format!("{} {title}", status.as_u16());
-        if *status == StatusCode::UNAUTHORIZED {
-            let body = json!({"error": {"code": 401, "title": title, "message": message}});
-            let host = request.header("host").unwrap_or_default();
-            let challenge = format!("Keystone uri=\"http://{host}/identity\"");
-            return Answer::json(*status, &body).with_header("www-authenticate", &challenge);
-        }
+        let message = if status == StatusCode::UNAUTHORIZED { UNAUTHORIZED } else { refusal.message.as_str() };
+        let detail = refusal.detail.as_deref().unwrap_or_default();
         let accept = request.header("accept").unwrap_or("*/*");
-        let escaped = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
         if accept.contains("text/html") || accept.contains("*/*") {
+            let escape = |text: &str| {
+                text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+            };
+            let (message, detail) = (escape(message), escape(detail));
             let page = format!(
-                "<html>\n <head>\n  <title>{code}</title>\n </head>\n <body>\n  <h1>{code}</h1>\n  {escaped}<br /><br />\n\n\n </body>\n</html>"
+                "<html>\n <head>\n  <title>{code}</title>\n </head>\n <body>\n  <h1>{code}</h1>\n  {message}<br /><br />\n{detail}\n\n\n </body>\n</html>"
             );
-            Answer::empty(*status).with_body("text/html; charset=UTF-8", page)
+            Answer::empty(status).with_body("text/html; charset=UTF-8", page)
         } else if accept.contains("json") {
-            let body = json!({"message": format!("{message}<br /><br />\n\n\n"), "code": code, "title": title});
-            Answer::json(*status, &body)
+            let end = if status == StatusCode::UNSUPPORTED_MEDIA_TYPE { "" } else { "\n\n" };
+            let message = format!("{message}<br /><br />\n{detail}{end}");
+            Answer::json(status, &json!({"message": message, "code": code, "title": title}))
         } else {
-            Answer::empty(*status).with_body("text/plain; charset=UTF-8", format!("{code}\n\n{message}\n\n   "))
+            Answer::empty(status)
+                .with_body("text/plain; charset=UTF-8", format!("{code}\n\n{message}\n\n{detail}\n   "))
         }
     }
 
@@ -296,6 +295,18 @@ impl Service for Glance {
     fn broken(&mut self, call: &mut Call<'_>) {
         self.restore(call.param(0), call.now);
     }
+}
+
+/// Who is not known is told in general words, whatever is wrong with the token.
+const UNAUTHORIZED: &str = "This server could not verify that you are authorized to access the document you requested. \
+    Either you supplied the wrong credentials (e.g., bad password), or your browser does not understand how to supply \
+    the credentials required.";
+
+fn health(request: &Request) -> Answer {
+    if request.header("accept").is_some_and(|accept| accept.contains("json")) {
+        return Answer::ok(&json!({"detailed": false, "reasons": ["OK"]}));
+    }
+    Answer::empty(StatusCode::OK).with_body("text/plain; charset=UTF-8", "OK")
 }
 
 fn no_image(id: &str) -> Refusal {

@@ -36,9 +36,10 @@ impl Glance {
     pub(super) fn patch(&mut self, call: &mut Call<'_>) -> Outcome {
         let media_type = call.request.header("content-type").unwrap_or_default();
         if !media_type.starts_with("application/openstack-images-v2.1-json-patch") {
-            return Err(Refusal::new(
-                http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!("The request's media type {media_type} is not supported for this operation"),
+            let words = format!("The request media type {media_type} is not supported by this server.\n");
+            return Err(Refusal::new(http::StatusCode::UNSUPPORTED_MEDIA_TYPE, words).with_detail(
+                "Image PATCH expects Content-Type one of: application/openstack-images-v2.0-json-patch, \
+                 application/openstack-images-v2.1-json-patch",
             ));
         }
         let Value::Array(operations) = call.request.json() else {
@@ -85,14 +86,14 @@ fn read(mut operation: Value) -> Result<(String, Change), Refusal> {
 fn apply(image: &mut Image, name: &str, change: Change, caller: &Caller) -> Result<(), Refusal> {
     let is_base = BASE.contains(&name);
     match change {
-        Change::Remove if is_base => return Err(Refusal::forbidden(format!("Property {name} may not be removed."))),
+        Change::Remove if is_base => return Err(denied(format!("Property {name} may not be removed."))),
         Change::Remove if image.properties.remove(name).is_some() => return Ok(()),
-        Change::Remove => return Err(Refusal::conflict(format!("Property {name} does not exist."))),
+        Change::Remove => return Err(conflicting(format!("Property {name} does not exist."))),
         Change::Replace(_) if !is_base && !image.properties.contains_key(name) => {
-            return Err(Refusal::conflict(format!("Property {name} does not exist.")));
+            return Err(conflicting(format!("Property {name} does not exist.")));
         }
         Change::Replace(_) if name == "owner" && !caller.is_admin() => {
-            return Err(Refusal::forbidden("Owner can't be updated by non admin."));
+            return Err(denied("Owner can't be updated by non admin.".to_owned()));
         }
         Change::Add(value) | Change::Replace(value) => {
             let public = value == "public" && image.visibility != "public";
@@ -100,11 +101,19 @@ fn apply(image: &mut Image, name: &str, change: Change, caller: &Caller) -> Resu
                 return Err(Refusal::forbidden("You are not authorized to complete publicize_image action."));
             }
             if matches!(name, "disk_format" | "container_format") && image.status != "queued" {
-                let words = "can not be changed";
-                return Err(Refusal::forbidden(format!("Attribute {name} {words} for a non-queued image.")));
+                let words = "can be only replaced for a queued image.";
+                return Err(Refusal::forbidden(format!("Attribute {name} {words}")));
             }
             image.set(name, value)?;
         }
     }
     Ok(())
+}
+
+fn denied(detail: String) -> Refusal {
+    Refusal::forbidden("Access was denied to this resource.").with_detail(detail)
+}
+
+fn conflicting(detail: String) -> Refusal {
+    Refusal::conflict("There was a conflict when trying to complete your request.").with_detail(detail)
 }

@@ -28,6 +28,6 @@ impl Keystone {
     pub(super) fn own_catalog(&self, call: &Call<'_>) -> Answer {
         let catalog = self.catalog(call.caller.project());
         let this = format!("{}/identity/v3/auth/catalog", call.base);
-        Answer::ok(&json!({"catalog": catalog, "links": {"next": null, "self": this, "previous": null}}))
+        Answer::ok(&json!({"catalog": catalog, "links": {"self": this}}))
     }
 }

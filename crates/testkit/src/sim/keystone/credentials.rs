@@ -74,20 +74,24 @@ impl Keystone {
     fn roles_for(&self, call: &Call<'_>, asked: Option<&Value>) -> Result<Value, Refusal> {
         let own = self.roles(call.caller.project(), &call.caller.user_id);
         let Some(asked) = asked.and_then(Value::as_array) else {
-            return Ok(own.iter().map(|(id, name)| json!({"id": id, "name": name, "domain_id": null})).collect());
+            return Ok(own.iter().map(|(id, _)| self.role_of(id)).collect());
         };
         asked
             .iter()
             .map(|role| {
                 let wanted = |(id, name): &&(String, String)| role["id"] == json!(id) || role["name"] == json!(name);
                 match own.iter().find(wanted) {
-                    Some((id, name)) => Ok(json!({"id": id, "name": name, "domain_id": null})),
+                    Some((id, _)) => Ok(self.role_of(id)),
                     None => Err(Refusal::bad_request(
                         "Invalid application credential: Cannot create an application credential with unassigned role",
                     )),
                 }
             })
             .collect()
+    }
+
+    fn role_of(&self, id: &str) -> Value {
+        self.entity(&ROLES, id).map_or(Value::Null, |role| Value::Object(role.body.clone()))
     }
 
     pub(super) fn show_credential(&mut self, call: &mut Call<'_>) -> Outcome {

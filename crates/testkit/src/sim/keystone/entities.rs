@@ -113,7 +113,7 @@ impl Keystone {
         admin_only(call, &format!("create_{}", kind.member))?;
         let asked = wrapped(call, kind.member)?;
         if let Some(required) = kind.required.iter().find(|required| !asked.contains_key(**required)) {
-            return Err(Refusal::bad_request(format!("'{required}' is a required property")));
+            return Err(lacks(kind.member, &Value::Object(asked.clone()), required));
         }
         validate(kind, &asked)?;
         // regions are named by whoever makes them
@@ -142,7 +142,12 @@ impl Keystone {
         entity.change(asked);
         self.check_name(kind, &entity)?;
         let entity = self.table_mut(kind).put(call.now, entity);
-        Ok(Answer::ok(&json!({kind.member: entity.shown(call.base, kind.collection)})))
+        let mut shown = entity.shown(call.base, kind.collection);
+        if !kind.columns.is_empty() {
+            let extra = entity.body.iter().filter(|(key, _)| !kind.columns.contains(&key.as_str()));
+            shown["extra"] = extra.map(|(key, value)| (key.clone(), value.clone())).collect();
+        }
+        Ok(Answer::ok(&json!({kind.member: shown})))
     }
 
     pub(super) fn delete(&mut self, kind: &'static Kind, call: &mut Call<'_>) -> Outcome {
@@ -165,7 +170,7 @@ impl Keystone {
     fn check_references(&self, entity: &Entity) -> Result<(), Refusal> {
         let domain = entity.text("domain_id");
         if matches!(entity.kind.collection, "users" | "projects") && self.entity(&DOMAINS, domain).is_none() {
-            return Err(missing("domain", domain));
+            return Err(Refusal { status: StatusCode::BAD_REQUEST, ..missing("domain", domain) });
         }
         let service = entity.text("service_id");
         if entity.kind.collection == "endpoints" && self.get("services", service).is_none() {
@@ -186,7 +191,11 @@ impl Keystone {
         }
         let details = match (kind.collection, &kind.names) {
             ("projects", _) => {
-                format!("it is not permitted to have two projects with the same name in the same domain : {name}")
+                format!(
+                    "it is not permitted to have two projects with either the same name or same id in the same domain: \
+                     name is {name}, project id {}",
+                    entity.id
+                )
             }
             ("domains", _) => {
                 format!("it is not permitted to have two projects acting as domains with the same name: {name}")
@@ -254,29 +263,52 @@ fn may_see(kind: &Kind, id: &str, call: &Call<'_>) -> Result<(), Refusal> {
 /// What Keystone's schemas refuse of what our callers could send.
 fn validate(kind: &Kind, asked: &Map<String, Value>) -> Result<(), Refusal> {
     if let Some(name) = asked.get("name") {
-        let Some(text) = name.as_str() else {
-            return Err(invalid("name", &format!("{name} is not of type 'string'")));
-        };
+        let Some(text) = name.as_str() else { return Err(invalid("name", name, "is not of type 'string'")) };
         if text.trim().is_empty() && kind.names != Names::Free {
-            return Err(invalid("name", &format!("'{text}' is too short")));
+            return Err(invalid("name", name, "should be non-empty"));
         }
         if text.chars().count() > kind.longest_name {
-            return Err(invalid("name", &format!("'{text}' is too long")));
+            return Err(invalid("name", name, "is too long"));
         }
     }
-    for tag in asked.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        if tag.is_empty() || tag.contains(['/', ',']) {
-            return Err(invalid("tags", &format!("'{tag}' does not match '^[^,/]*$'")));
+    for tag in asked.get("tags").and_then(Value::as_array).into_iter().flatten() {
+        if tag.as_str().is_none_or(|tag| tag.is_empty() || tag.contains(['/', ','])) {
+            return Err(invalid("tags", tag, "does not match '^[^,/]*$'"));
         }
     }
     match asked.get("enabled") {
-        Some(value) if !value.is_boolean() => Err(invalid("enabled", &format!("{value} is not of type 'boolean'"))),
+        Some(value) if !value.is_boolean() => Err(invalid("enabled", value, "is not of type 'boolean'")),
         _ => Ok(()),
     }
 }
 
-fn invalid(field: &str, problem: &str) -> Refusal {
-    Refusal::bad_request(format!("Invalid input for field '{field}': {problem}"))
+fn invalid(field: &str, value: &Value, problem: &str) -> Refusal {
+    let given = value.as_str().map_or_else(|| in_python(value), str::to_owned);
+    let quoted = in_python(value);
+    Refusal::bad_request(format!("Invalid input for field/attribute {field}. Value: {given}. {quoted} {problem}"))
+}
+
+/// The refusal of an object that lacks an attribute.
+pub(super) fn lacks(field: &str, value: &Value, required: &str) -> Refusal {
+    let given = in_python(value);
+    let problem = format!("'{required}' is a required property");
+    Refusal::bad_request(format!("Invalid input for field/attribute {field}. Value: {given}. {problem}"))
+}
+
+/// A value as Keystone's messages quote it.
+fn in_python(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("'{text}'"),
+        Value::Array(list) => format!("[{}]", list.iter().map(in_python).collect::<Vec<_>>().join(", ")),
+        Value::Object(object) => {
+            let members = object.iter().map(|(key, value)| format!("'{key}': {}", in_python(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {

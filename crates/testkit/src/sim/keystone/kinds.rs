@@ -16,6 +16,8 @@ pub(super) struct Kind {
     /// The longest name.
     pub(super) longest_name: usize,
     pub(super) names: Names,
+    /// The attributes that are not extra ones. A change of a kind that has them listed shows the extra ones twice.
+    pub(super) columns: &'static [&'static str],
     /// What an object has beside what is asked for.
     pub(super) defaults: fn() -> Value,
 }
@@ -38,6 +40,7 @@ pub(super) static DOMAINS: Kind = Kind {
     filters: &["name", "enabled"],
     longest_name: 64,
     names: Names::Unique,
+    columns: &[],
     defaults: || json!({"description": "", "enabled": true, "options": {}, "tags": []}),
 };
 
@@ -48,6 +51,7 @@ pub(super) static PROJECTS: Kind = Kind {
     filters: &["name", "domain_id", "enabled", "parent_id", "is_domain"],
     longest_name: 64,
     names: Names::UniqueInDomain,
+    columns: &["id", "name", "domain_id", "description", "enabled", "parent_id", "is_domain", "tags", "options"],
     defaults: || json!({"description": "", "enabled": true, "is_domain": false, "options": {}, "tags": []}),
 };
 
@@ -58,6 +62,7 @@ pub(super) static USERS: Kind = Kind {
     filters: &["name", "domain_id", "enabled"],
     longest_name: 255,
     names: Names::UniqueInDomain,
+    columns: &["id", "name", "domain_id", "enabled", "default_project_id", "password_expires_at", "options"],
     defaults: || json!({"enabled": true, "options": {}, "password_expires_at": null}),
 };
 
@@ -68,6 +73,7 @@ pub(super) static ROLES: Kind = Kind {
     filters: &["name", "domain_id"],
     longest_name: 255,
     names: Names::Unique,
+    columns: &[],
     defaults: || json!({"description": null, "domain_id": null, "options": {}}),
 };
 
@@ -78,6 +84,7 @@ pub(super) static SERVICES: Kind = Kind {
     filters: &["name", "type"],
     longest_name: 255,
     names: Names::Free,
+    columns: &[],
     defaults: || json!({"enabled": true, "name": ""}),
 };
 
@@ -88,6 +95,7 @@ pub(super) static ENDPOINTS: Kind = Kind {
     filters: &["interface", "service_id", "region_id"],
     longest_name: 255,
     names: Names::Free,
+    columns: &[],
     defaults: || json!({"enabled": true, "region_id": null}),
 };
 
@@ -98,6 +106,7 @@ pub(super) static REGIONS: Kind = Kind {
     filters: &["parent_region_id"],
     longest_name: 255,
     names: Names::Free,
+    columns: &[],
     defaults: || json!({"description": "", "parent_region_id": null}),
 };
 
@@ -109,7 +118,8 @@ pub(super) static CREDENTIALS: Kind = Kind {
     filters: &["name"],
     longest_name: 255,
     names: Names::Free,
-    defaults: || json!({"description": null, "expires_at": null, "unrestricted": false}),
+    columns: &[],
+    defaults: || json!({"description": null, "expires_at": null, "system": null, "unrestricted": null}),
 };
 
 impl Kind {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Entity, Keystone,
     kinds::{DOMAINS, Kind, PROJECTS, USERS},
+    missing,
     tokens::{Scope, Token, unauthorized},
 };
 use crate::sim::{
@@ -102,7 +103,10 @@ impl Keystone {
             let user = self.referred(&USERS, &asked["user"]).ok_or_else(unauthorized)?;
             self.credential_named(&user.id, asked["name"].as_str().unwrap_or_default())
         };
-        let credential = credential.ok_or_else(unauthorized)?;
+        let credential = credential.ok_or_else(|| {
+            let named = asked["id"].as_str().or(asked["name"].as_str());
+            missing("Application Credential", named.unwrap_or_default())
+        })?;
         let ended = credential
             .text("expires_at")
             .parse::<jiff::civil::DateTime>()

@@ -27,7 +27,7 @@ use super::{
     SimOptions,
     http::{Answer, Refusal, Request},
     ids::Ids,
-    service::{Call, Route, Service},
+    service::{Call, NO_SUCH_PATH, Route, Service},
     table::Table,
 };
 
@@ -48,6 +48,11 @@ pub(super) struct Bootstrap<'a> {
     /// Type, name and address.
     pub(super) services: &'a [(&'static str, &'static str, String)],
 }
+
+/// The web framework's own page.
+const UNKNOWN_PATH: &str = "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n<p>The \
+    requested URL was not found on the server. If you entered the URL manually please check your spelling and try \
+    again.</p>\n";
 
 /// What a bootstrapped Keystone has; each implies those after it, up to `reader`.
 const HIERARCHY: [&str; 4] = ["admin", "manager", "member", "reader"];
@@ -73,7 +78,8 @@ impl Keystone {
         let project = add(&PROJECTS, None, json!({"name": "admin", "domain_id": "default"}));
         let user = add(&USERS, None, json!({"name": "admin", "domain_id": "default", "password": bootstrap.password}));
         let roles = HIERARCHY.into_iter().chain(["service"]);
-        let roles: Vec<String> = roles.map(|name| add(&ROLES, None, json!({"name": name}))).collect();
+        let roles: Vec<String> =
+            roles.map(|name| add(&ROLES, None, json!({"name": name, "options": {"immutable": true}}))).collect();
         for (service_type, name, url) in bootstrap.services {
             let service = add(&SERVICES, None, json!({"type": service_type, "name": name}));
             // Keystone has its version in the catalogue only where somebody put it there
@@ -221,7 +227,10 @@ impl Service for Keystone {
     ];
 
     fn refuse(&self, request: &Request, refusal: &Refusal) -> Answer {
-        let Refusal { status, message } = refusal;
+        let Refusal { status, message, .. } = refusal;
+        if message == NO_SUCH_PATH {
+            return Answer::empty(*status).with_body("text/html; charset=utf-8", UNKNOWN_PATH);
+        }
         let title = status.canonical_reason().unwrap_or_default();
         let body = json!({"error": {"code": status.as_u16(), "message": message, "title": title}});
         let answer = Answer::json(*status, &body);
@@ -277,7 +286,7 @@ fn missing(what: &str, id: &str) -> Refusal {
 fn wrapped(call: &Call<'_>, member: &str) -> Result<Map<String, Value>, Refusal> {
     match call.request.json().get_mut(member).map(Value::take) {
         Some(Value::Object(body)) => Ok(body),
-        _ => Err(Refusal::bad_request(format!("'{member}' is a required property"))),
+        _ => Err(entities::lacks(member, &call.request.json(), member)),
     }
 }
 

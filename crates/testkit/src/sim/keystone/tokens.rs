@@ -130,7 +130,6 @@ impl Keystone {
     fn subject(&self, call: &Call<'_>, action: &str) -> Result<(String, &Token), Refusal> {
         let id = call.request.header("x-subject-token").unwrap_or_default();
         let held = self.tokens.get(id).filter(|held| held.expires_at > call.now);
-        // the words quote the token, as Keystone's do not
         let held = held.ok_or_else(|| Refusal::not_found("Could not find token."))?;
         if held.user != call.caller.user_id && !call.caller.is_admin() {
             return super::forbidden(action);

@@ -1,0 +1,175 @@
+//! Where the calls go.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use kupenstack_testkit::sim::Sim;
+use serde_json::{Value, json};
+
+use super::{
+    Seen,
+    calls::{Call, Who},
+    shape,
+};
+
+/// A cloud, and its administrator.
+pub(super) struct Target {
+    auth_url: String,
+    login: Value,
+    region: String,
+    interface: String,
+    /// Glance, where the catalogue's address can't be reached from here.
+    image_url: Option<String>,
+}
+
+impl Target {
+    pub(super) fn simulated(sim: &Sim) -> Self {
+        Self::from_yaml(&sim.clouds_yaml(), None)
+    }
+
+    pub(super) fn real() -> Self {
+        let path = env::var("KUPENSTACK_CONTRACT_CLOUDS")
+            .unwrap_or_else(|_| panic!("KUPENSTACK_CONTRACT_CLOUDS names no clouds.yaml"));
+        Self::from_yaml(&fs::read_to_string(path).unwrap(), env::var("KUPENSTACK_CONTRACT_CLOUD").ok().as_deref())
+    }
+
+    fn from_yaml(yaml: &str, name: Option<&str>) -> Self {
+        let clouds: Value = serde_saphyr::from_str(yaml).unwrap();
+        let clouds = clouds["clouds"].as_object().unwrap();
+        let cloud = match name {
+            Some(name) => &clouds[name],
+            None => clouds.values().next().unwrap(),
+        };
+        let auth = &cloud["auth"];
+        let text = |value: &Value, default: &str| value.as_str().unwrap_or(default).to_owned();
+        let domain = |key: &str| match auth[format!("{key}_domain_id")].as_str() {
+            Some(id) => json!({"id": id}),
+            None => json!({"name": text(&auth[format!("{key}_domain_name")], "Default")}),
+        };
+        let user = json!({"name": auth["username"], "password": auth["password"], "domain": domain("user")});
+        Self {
+            auth_url: text(&auth["auth_url"], "").trim_end_matches("/v3").trim_end_matches('/').to_owned(),
+            login: json!({"auth": {
+                "identity": {"methods": ["password"], "password": {"user": user}},
+                "scope": {"project": {"name": auth["project_name"], "domain": domain("project")}},
+            }}),
+            region: text(&cloud["region_name"], "RegionOne"),
+            interface: text(&cloud["interface"], "public"),
+            image_url: cloud["image_endpoint_override"].as_str().map(str::to_owned),
+        }
+    }
+}
+
+/// One run of the calls: what was learned from earlier answers.
+pub(super) struct Run<'a> {
+    target: &'a Target,
+    http: reqwest::Client,
+    values: BTreeMap<String, String>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(target: &'a Target) -> Self {
+        kupenstack_testkit::install_tls_provider();
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let values = [
+            ("run", format!("contract-{millis:x}")),
+            ("image", format!("00000000-0000-4000-8000-{millis:012x}")),
+            ("identity", target.auth_url.clone()),
+        ];
+        let values = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        Self { target, http: http.pool_max_idle_per_host(0).build().unwrap(), values }
+    }
+
+    /// A text with the values of this run in the place of their names.
+    fn filled(&self, text: &str) -> String {
+        self.values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    }
+
+    /// The reverse, the longest value first.
+    fn masked(&self, text: &str) -> String {
+        let mut values: Vec<_> = self.values.iter().filter(|(_, value)| value.len() > 6).collect();
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        let text =
+            values.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("{{{name}}}")));
+        let hex = regex::Regex::new("[0-9a-f]{32}").unwrap();
+        hex.replace_all(&text, "{id}").into_owned()
+    }
+
+    /// Sends a call. What follows on a revocation is sent twice, since Keystone takes an ended token once more.
+    pub(super) async fn send(&mut self, call: &Call) -> reqwest::Result<Seen> {
+        if call.settles {
+            self.send_once(call).await?;
+        }
+        self.send_once(call).await
+    }
+
+    async fn send_once(&mut self, call: &Call) -> reqwest::Result<Seen> {
+        let base = match call.service {
+            "identity" => self.target.auth_url.clone(),
+            _ => self.values.get("image_url").cloned().unwrap_or_default(),
+        };
+        let method = call.method.parse().unwrap();
+        let mut request =
+            self.http.request(method, format!("{base}{}", self.filled(&call.path))).header("accept", call.accept);
+        let wrong = "gAAAAABno-such-token".to_owned();
+        let token = match call.who {
+            Who::Nobody => None,
+            Who::Admin => self.values.get("admin_token"),
+            Who::Member => self.values.get("member_token"),
+            Who::Wrong => Some(&wrong),
+        };
+        if let Some(token) = token {
+            request = request.header("x-auth-token", token);
+        }
+        if let Some((media_type, body)) = &call.body {
+            let body = if body == "{login}" { self.target.login.to_string() } else { self.filled(body) };
+            request = request.header("content-type", *media_type).body(body);
+        }
+        for (name, value) in &call.headers {
+            request = request.header(*name, self.filled(value));
+        }
+        let answer = request.send().await?;
+        let status = answer.status().as_u16();
+        let header = |name: &str| {
+            answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        let media_type = header("content-type").split(';').next().unwrap_or_default().to_owned();
+        let subject = header("x-subject-token");
+        let body = answer.text().await?;
+        let json: Value = serde_json::from_str(&body).unwrap_or_default();
+        self.learn(call, &json, &subject);
+        // however JSON is spaced and ordered
+        let body = if json.is_null() { body } else { json.to_string() };
+        let words = if status >= 400 { self.masked(&body).trim().to_owned() } else { String::new() };
+        let shape = if json.is_null() || !words.is_empty() { Value::Null } else { shape(&json) };
+        let state = json["status"].as_str().unwrap_or_default().to_owned();
+        // an empty body has no type worth comparing
+        Ok(Seen { status, media_type: if body.is_empty() { String::new() } else { media_type }, state, shape, words })
+    }
+
+    fn learn(&mut self, call: &Call, json: &Value, subject: &str) {
+        for (name, pointer) in &call.keep {
+            let value = match *pointer {
+                "token" => Some(subject.to_owned()),
+                "image endpoint" => self.target.image_url.clone().or_else(|| self.image_endpoint(json)),
+                pointer => json.pointer(pointer).and_then(Value::as_str).map(str::to_owned),
+            };
+            self.values.insert((*name).to_owned(), value.unwrap_or_default());
+        }
+    }
+
+    fn image_endpoint(&self, json: &Value) -> Option<String> {
+        let services = json.pointer("/token/catalog")?.as_array()?;
+        let image = services.iter().find(|service| service["type"] == "image")?;
+        let fits = |endpoint: &&Value| {
+            endpoint["interface"] == self.target.interface.as_str()
+                && endpoint["region_id"] == self.target.region.as_str()
+        };
+        let endpoint = image["endpoints"].as_array()?.iter().find(fits)?;
+        Some(endpoint["url"].as_str()?.trim_end_matches('/').to_owned())
+    }
+}
