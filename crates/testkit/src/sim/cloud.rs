@@ -13,7 +13,7 @@ use super::{
     http::{Answer, Outcome, Refusal, Request},
     ids::Ids,
     journal::{Entry, Journal},
-    keystone::{Bootstrap, Keystone},
+    keystone::{Bootstrap, Keystone, unauthorized},
     quota::Quotas,
     service::{Access, AnyService, Call, Caller, Found, Service, Version},
 };
@@ -148,8 +148,10 @@ impl Cloud {
     }
 
     /// Carries a request out after so long.
-    pub(super) fn serve_later(&mut self, number: u64, request: Request, after: Duration) {
-        self.late.insert((later(self.clock.now(), after), number), request);
+    pub(super) fn serve_later(&mut self, number: u64, mut request: Request, after: Duration) {
+        let now = self.clock.now();
+        request.caller = self.authenticate(&request, now).ok();
+        self.late.insert((later(now, after), number), request);
     }
 
     /// Says in the journal what was answered, when that was not the service.
@@ -161,11 +163,10 @@ impl Cloud {
 
     /// A refusal in a service's own shape.
     pub(super) fn refuse(&mut self, request: &Request, status: StatusCode) -> Answer {
-        let message = match status {
-            StatusCode::UNAUTHORIZED => "The request you have made requires authentication.".to_owned(),
-            other => other.canonical_reason().unwrap_or_default().to_owned(),
+        let refusal = match status {
+            StatusCode::UNAUTHORIZED => unauthorized(),
+            other => Refusal::new(other, other.canonical_reason().unwrap_or_default()),
         };
-        let refusal = Refusal::new(status, message);
         match self.service(prefix(request)) {
             Some((service, ..)) => service.refuse(request, &refusal),
             None => Answer::empty(status),
@@ -173,9 +174,10 @@ impl Cloud {
     }
 
     /// A body begins to stream in. An answer refuses it.
-    pub(super) fn begin(&mut self, request: &Request) -> Option<Answer> {
+    pub(super) fn begin(&mut self, request: &mut Request) -> Option<Answer> {
         self.settle();
         let now = self.clock.now();
+        request.caller = self.authenticate(request, now).ok();
         match self.with_call(request, now, None, |service, _, call| service.begin(call)) {
             Ok(()) => None,
             Err(refusal) => Some(self.refused(request, &refusal)),
@@ -185,7 +187,7 @@ impl Cloud {
     /// A body that streamed in has broken off.
     pub(super) fn broken(&mut self, request: &Request) {
         let now = self.clock.now();
-        // a token that has ended meanwhile is no reason to keep the half
+        // it was let in before
         let _ = self.with_call(request, now, None, |service, _, call| {
             service.broken(call);
             Ok(())
@@ -210,10 +212,7 @@ impl Cloud {
         as_of: Option<Timestamp>,
         work: impl FnOnce(&mut dyn AnyService, &Found, &mut Call<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let authenticated = match request.header("x-auth-token") {
-            Some(token) => self.keystone.authenticate(token, now),
-            None => Err(Refusal::new(StatusCode::UNAUTHORIZED, "The request you have made requires authentication.")),
-        };
+        let authenticated = self.authenticate(request, now);
         let Some((service, ids, quotas, base)) = self.service(prefix(request)) else {
             return Err(Refusal::not_found("Not Found"));
         };
@@ -223,10 +222,7 @@ impl Cloud {
             (Access::Token, Ok(caller)) => caller,
             (Access::Token, Err(refusal)) if service.service_type() == Keystone::TYPE => return Err(refusal),
             // the middleware in front of the other services has one answer, whatever is wrong with a token
-            (Access::Token, Err(_)) => {
-                let words = "The request you have made requires authentication.";
-                return Err(Refusal::new(StatusCode::UNAUTHORIZED, words));
-            }
+            (Access::Token, Err(_)) => return Err(unauthorized()),
         };
         let asked = request.header(API_VERSION);
         let microversions = service.microversions();
@@ -234,6 +230,14 @@ impl Cloud {
         let (template, params) = (found.template, found.params.clone());
         let mut call = Call { request, template, params, caller, now, as_of, base, microversion, ids, quotas };
         work(service, &found, &mut call)
+    }
+
+    fn authenticate(&self, request: &Request, now: Timestamp) -> Result<Caller, Refusal> {
+        match (&request.caller, request.header("x-auth-token")) {
+            (Some(caller), _) => Ok(caller.clone()),
+            (None, Some(token)) => self.keystone.authenticate(token, now),
+            (None, None) => Err(unauthorized()),
+        }
     }
 
     fn refused(&mut self, request: &Request, refusal: &Refusal) -> Answer {

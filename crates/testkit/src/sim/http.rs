@@ -5,6 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use super::service::Caller;
+
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -20,6 +22,8 @@ pub struct Request {
     pub body: Bytes,
     /// What came as a stream.
     pub upload: Option<Upload>,
+    /// Who asks, where that was settled before the request is carried out: a token may end meanwhile.
+    pub(super) caller: Option<Caller>,
 }
 
 /// Data that came as a stream, kept only as far as the options allow.

@@ -188,7 +188,7 @@ fn head(incoming: http::Request<Incoming>) -> (Request, Incoming) {
     let (parts, body) = incoming.into_parts();
     let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
     let (path, headers, method) = (parts.uri.path().to_owned(), parts.headers, parts.method);
-    (Request { method, path, query, headers, body: Bytes::new(), upload: None }, body)
+    (Request { method, path, query, headers, body: Bytes::new(), upload: None, caller: None }, body)
 }
 
 async fn read<B>(body: B) -> Result<Bytes, Unanswered>

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use kupenstack_openstack::{Error, ErrorKind, Image, ImageFilter, ImageStatus};
 use kupenstack_testkit::sim::{Effect, Rule, Sim, SimOptions};
 use rstest::rstest;
@@ -76,6 +76,43 @@ async fn a_silent_service_runs_into_the_time_limit() {
     let error = hasty.image().delete(ID).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error}");
     assert!(sim.cloud().glance.is_empty());
+}
+
+/// What counts is the token that a request came with, not what became of it.
+#[tokio::test]
+async fn a_token_may_end_before_its_request_is_carried_out() {
+    let sim = start();
+    let image = admin(&sim).image();
+    sim.cloud().faults.add(on_create(Effect::CommitLater { seconds: 5000.0 }));
+    image.create(&new_image(ID)).await.unwrap_err();
+    sim.clock().advance(Duration::from_secs(5000));
+    assert!(image.get(ID).await.unwrap().is_some());
+    // the clock moves on while the data comes
+    let sim = std::sync::Arc::new(sim);
+    let at_source = std::sync::Arc::clone(&sim);
+    let source = data(b"abc").chain(futures::stream::once(async move {
+        while at_source.cloud().glance.image(ID).is_some_and(|image| image.status == "queued") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        at_source.clock().advance(Duration::from_hours(2));
+        Ok(bytes::Bytes::from_static(b"def"))
+    }));
+    image.upload(ID, None, source).await.unwrap();
+    assert_eq!(image.get(ID).await.unwrap().unwrap().size, Some(6));
+}
+
+#[tokio::test]
+async fn the_journal_is_bounded() {
+    let sim = Sim::start(SimOptions { journal: 10, ..SimOptions::default() });
+    let image = admin(&sim).image();
+    for _ in 0..20 {
+        image.get(ID).await.unwrap();
+    }
+    let cloud = sim.cloud();
+    assert_eq!((cloud.journal.entries().count(), cloud.journal.total()), (10, 21));
+    let last = cloud.journal.entries().last().unwrap();
+    assert_eq!((last.number, last.status, last.template), (20, Some(404), "/v2/images/{image_id}"));
+    assert!(last.user_id.is_some() && last.project_id.is_some());
 }
 
 #[tokio::test]

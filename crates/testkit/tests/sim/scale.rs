@@ -16,6 +16,13 @@ fn processor_millis() -> u64 {
     ticks * 10
 }
 
+/// The memory that this process holds, in MB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
 #[tokio::test]
 async fn a_hundred_thousand_images_are_no_burden() {
     const IMAGES: usize = 100_000;
@@ -37,6 +44,7 @@ async fn a_hundred_thousand_images_are_no_burden() {
         }
     }
     let filled = processor_millis();
+    println!("{} MB of memory with {IMAGES} images", resident());
     let list = async |filter| image.list(&filter).try_collect::<Vec<Image>>().await.unwrap();
     for _ in 0..20 {
         assert_eq!(list(ImageFilter::default()).await.len(), IMAGES / PROJECTS);

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub use self::entities::Entity;
-pub(super) use self::tokens::skewed;
+pub(super) use self::tokens::{skewed, unauthorized};
 use self::{
     kinds::{DOMAINS, ENDPOINTS, Kind, PROJECTS, REGIONS, ROLES, SERVICES, USERS},
     tokens::Token,
@@ -37,6 +37,8 @@ pub struct Keystone {
     /// Project or domain, user, role.
     grants: BTreeSet<(String, String, String)>,
     tokens: HashMap<String, Token>,
+    /// How many tokens there may be before the ended ones are forgotten.
+    sweep_at: usize,
     token_life: Duration,
     history: Duration,
 }
@@ -63,6 +65,7 @@ impl Keystone {
             tables: HashMap::new(),
             grants: BTreeSet::new(),
             tokens: HashMap::new(),
+            sweep_at: 1_000,
             token_life: options.token_life,
             history: options.history,
         };
@@ -243,8 +246,9 @@ impl Service for Keystone {
 
     fn advance(&mut self, now: Timestamp) {
         // Fernet tokens are not kept anywhere; here they are, for as long as they could be shown.
-        if self.tokens.len() > 10_000 {
+        if self.tokens.len() > self.sweep_at {
             self.tokens.retain(|_, token| token.expires_at > now);
+            self.sweep_at = 1_000 + 2 * self.tokens.len();
         }
     }
 }

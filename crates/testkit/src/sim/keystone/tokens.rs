@@ -151,7 +151,7 @@ impl Keystone {
     }
 }
 
-pub(super) fn unauthorized() -> Refusal {
+pub(in crate::sim) fn unauthorized() -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, "The request you have made requires authentication.")
 }
 
