@@ -8,7 +8,7 @@ use kupenstack_testkit::sim::{Effect, Rule, Sim, SimOptions};
 use rstest::rstest;
 
 use crate::{
-    life::data,
+    life::{data, until},
     support::{ID, NO_COMMIT, admin, admin_within, member, new_image, patient_admin, start},
 };
 
@@ -91,9 +91,7 @@ async fn a_token_may_end_before_its_request_is_carried_out() {
     let sim = std::sync::Arc::new(sim);
     let at_source = std::sync::Arc::clone(&sim);
     let source = data(b"abc").chain(futures::stream::once(async move {
-        while at_source.cloud().glance.image(ID).is_some_and(|image| image.status == "queued") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(&at_source, "saving").await;
         at_source.clock().advance(Duration::from_hours(2));
         Ok(bytes::Bytes::from_static(b"def"))
     }));

@@ -151,18 +151,27 @@ async fn a_project_sees_its_own_and_what_is_public() {
     assert_eq!(shop.identity().find_project("shop", "default").await.unwrap_err().kind(), ErrorKind::Forbidden);
 }
 
+/// Waits until the server is where a test wants it: it works on its own thread.
+pub(crate) async fn until(sim: &Sim, status: &str) {
+    while sim.cloud().glance.image(ID).is_none_or(|image| image.status != status) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_broken_upload_is_no_image() {
-    let sim = start();
+    let sim = std::sync::Arc::new(start());
     let image = member(&sim, &admin(&sim), "shop").image();
     image.create(&new_image(ID)).await.unwrap();
     for length in [None, Some(6)] {
-        let source = data(b"abc").chain(stream::iter([Err(io::Error::other("digest mismatch"))]));
+        let of_source = std::sync::Arc::clone(&sim);
+        let source = data(b"abc").chain(stream::once(async move {
+            until(&of_source, "saving").await;
+            Err(io::Error::other("digest mismatch"))
+        }));
         let error = image.upload(ID, length, source).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Source, "{error}");
-        // the server learns of it a moment later
-        while image.get(ID).await.unwrap().unwrap().status == ImageStatus::Saving {}
-        assert_eq!(image.get(ID).await.unwrap().unwrap().status, ImageStatus::Queued);
+        until(&sim, "queued").await;
     }
     image.upload(ID, Some(3), data(b"abc")).await.unwrap();
     assert_eq!(image.get(ID).await.unwrap().unwrap().status, ImageStatus::Active);
