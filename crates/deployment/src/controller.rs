@@ -20,6 +20,7 @@ use kupenstack_api::{
 use kupenstack_core::{Outcome, conditions, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     board::Board,
@@ -53,8 +54,8 @@ where
         .trigger(workload_changes::<K, Deployment>(context, namespace, name))
         .trigger(workload_changes::<K, StatefulSet>(context, namespace, name))
         .trigger(engine.inventory.changes(name, &object));
-    let reconciler =
-        ServiceController { service, engine: Arc::clone(engine), events: Events::new(context.client.clone()) };
+    let (events, stop) = (Events::new(context.client.clone()), context.stop.clone());
+    let reconciler = ServiceController { service, engine: Arc::clone(engine), events, stop };
     (name, controller.run(Arc::new(reconciler), context.clone()).boxed())
 }
 
@@ -85,6 +86,7 @@ struct ServiceController<S> {
     service: S,
     engine: Arc<Engine>,
     events: Events,
+    stop: CancellationToken,
 }
 
 impl<S, K> Reconcile<K> for ServiceController<S>
@@ -118,6 +120,8 @@ where
                     self.events.transition(&reference, object.conditions(), &outcome).await;
                     Ok(outcome)
                 }
+                // an operator that stops has no news of the service: its own watches have ended
+                Err(error) if self.stop.is_cancelled() => Err(error.into()),
                 Err(error) => {
                     let needs_a_person = error.needs_a_person();
                     let failure = Failure::from(error);

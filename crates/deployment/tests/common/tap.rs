@@ -140,6 +140,13 @@ impl Tap {
         rules.closed = false;
     }
 
+    /// From now on nobody dies any more. Whether that comes in time: somebody may be condemned already.
+    pub(crate) fn spare(&self) -> bool {
+        let mut rules = self.rules();
+        rules.verdict = None;
+        !rules.closed
+    }
+
     /// Everything passes again.
     pub(crate) fn open(&self) {
         let mut rules = self.rules();

@@ -74,6 +74,11 @@ impl Life {
                 }
                 () = settled => {}
             }
+            // who is condemned between the last look and here would wait for answers for ever
+            if !self.world.tap.spare() {
+                operator.kill().await;
+                continue;
+            }
             operator.stop().await;
             self.world.tap.open();
             return self.trace().await;
