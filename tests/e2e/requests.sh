@@ -18,9 +18,11 @@ services() { change "{\"spec\":{\"services\":{\"keystone\":$1,\"glance\":$2}}}";
 
 new_options() { services '{"conf":{"token":{"expiration":43100}}}' '{"conf":{"DEFAULT":{"limit_param_default":26}}}'; }
 
+# kubectl itself and not a function around it: it has to be what is killed, and to hold nobody's output open.
 watch_conditions() {
-  kc get keystone keystone --watch \
-    -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Available")].status}{"\n"}' >"$WORK/conditions" &
+  kubectl -n openstack get keystone keystone --watch \
+    -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Available")].status}{"\n"}' \
+    >"$WORK/conditions" 2>"$WORK/watch.log" &
   WATCH=$!
 }
 
