@@ -10,13 +10,13 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Preconditions},
+    api::{DeleteParams, ListParams},
     core::NamespaceResourceScope,
 };
 use kupenstack_helm::ReleaseRef;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Error, applied::Applied, record::History, service::Kind};
+use crate::{Error, applied::Applied, record::History, removal::delete_this, service::Kind};
 
 /// Label on hash-named configuration of a chart; the value is the service.
 pub(crate) const CONFIG: &str = "kupenstack.io/config";
@@ -75,14 +75,18 @@ where
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
     for (name, uid) in objects.into_iter().filter(|(name, _)| unused(name)) {
-        let this_one = Preconditions { uid, ..Preconditions::default() };
-        let params = DeleteParams { preconditions: Some(this_one), ..DeleteParams::default() };
-        match api.delete(&name, &params).await {
-            // gone, or made anew by somebody meanwhile: then it is not the one that nobody needs
-            Err(kube::Error::Api(e)) if e.code == 404 || e.code == 409 => {}
-            result => drop(result?),
-        }
+        delete_this(&api, &name, uid).await?;
         tracing::info!(namespace, name, "configuration that nothing mounts any more is removed");
     }
+    Ok(())
+}
+
+/// Removes all Secrets and `ConfigMaps` that a selector names.
+pub(crate) async fn remove_labelled(client: &Client, namespace: &str, selector: &str) -> Result<(), Error> {
+    let selector = ListParams::default().labels(selector);
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    secrets.delete_collection(&DeleteParams::default(), &selector).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    maps.delete_collection(&DeleteParams::default(), &selector).await?;
     Ok(())
 }

@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
-use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
-    batch::v1::Job,
-    core::v1::Secret,
-};
+use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::{
     Api, Resource, ResourceExt,
     core::{NamespaceResourceScope, PartialObjectMeta},
@@ -50,23 +46,11 @@ where
         .trigger(board.changes(object.clone()))
         .trigger(references.changes(service.kind(), object.clone(), Arc::clone(board)))
         .trigger(changes::<K, Secret>(context, namespace, name, SERVICE))
-        .trigger(workload_changes::<K, Job>(context, namespace, name))
-        .trigger(workload_changes::<K, Deployment>(context, namespace, name))
-        .trigger(workload_changes::<K, StatefulSet>(context, namespace, name))
+        .trigger(changes::<K, Job>(context, namespace, name, "release_group"))
         .trigger(engine.inventory.changes(name, &object));
     let (events, stop) = (Events::new(context.client.clone()), context.stop.clone());
     let reconciler = ServiceController { service, engine: Arc::clone(engine), events, stop };
     (name, controller.run(Arc::new(reconciler), context.clone()).boxed())
-}
-
-/// News of a release's objects of one kind.
-fn workload_changes<K, W>(context: &Context, namespace: &str, service: &str) -> BoxStream<'static, ObjectRef<K>>
-where
-    K: Resource<DynamicType = ()> + 'static,
-    W: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    W: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-{
-    changes::<K, W>(context, namespace, service, "release_group")
 }
 
 /// News of objects that carry the service's name in a label, metadata only.

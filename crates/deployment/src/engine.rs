@@ -24,7 +24,7 @@ use crate::{
     inventory::Inventory,
     pass::Pass,
     probe::Prober,
-    record::Revision,
+    record::{self, History, Recovery, Revision},
     service::{Kind, Request, Service},
     target::Patience,
 };
@@ -101,6 +101,23 @@ impl Engine {
         self.board.ready().await?;
         self.inventory.ready().await?;
         Box::pin(Pass::new(self, service, request, Timestamp::now()).whole()).await
+    }
+
+    /// Clears what a killed run left in the way of a run to `hash`. Whether there was anything; then the records are
+    /// others now.
+    pub(crate) async fn recover(&self, release: &ReleaseRef, history: &History, hash: &str) -> Result<bool, Error> {
+        match history.recovery(hash) {
+            Recovery::None => return Ok(false),
+            Recovery::Drop(revision) => {
+                tracing::warn!(release = release.name, revision, "an interrupted run is taken up again");
+                record::drop(&self.client, release, revision).await?;
+            }
+            Recovery::RollBack(revision) => {
+                tracing::warn!(release = release.name, revision, "an interrupted run is rolled back first");
+                self.helm.rollback(release, revision).await?;
+            }
+        }
+        Ok(true)
     }
 
     pub(crate) fn chart(&self, kind: Kind) -> ChartRef {

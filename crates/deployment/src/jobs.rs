@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use crate::{
     Error,
     build::{self, Built},
+    collector,
     drift::COMPARISON,
     record::Revision,
     service::Kind,
@@ -158,16 +159,6 @@ impl Plan<'_> {
         Ok(jobs.iter().filter_map(|job| job.creation_timestamp().map(|t| t.0)).chain(installed.began).min())
     }
 
-    /// Removes the private copies of configuration.
-    pub(crate) async fn remove_copies(&self) -> Result<(), Error> {
-        let selector = ListParams::default().labels(&format!("{SERVICE}={},{PLAN}", self.kind.object()));
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), self.namespace);
-        secrets.delete_collection(&DeleteParams::default(), &selector).await?;
-        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), self.namespace);
-        maps.delete_collection(&DeleteParams::default(), &selector).await?;
-        Ok(())
-    }
-
     async fn create_copies(&self, copies: Vec<Value>) -> Result<(), Error> {
         for copy in copies {
             match copy["kind"].as_str() {
@@ -224,6 +215,11 @@ impl Plan<'_> {
         copy["metadata"] = json!({"name": self.copy_name(name), "labels": labels, "ownerReferences": [self.owner]});
         copy
     }
+}
+
+/// Removes the private copies that jobs of a service were run from.
+pub(crate) async fn remove_copies(client: &Client, namespace: &str, service: Kind) -> Result<(), Error> {
+    collector::remove_labelled(client, namespace, &format!("{SERVICE}={},{PLAN}", service.object())).await
 }
 
 fn is_complete(job: &Job) -> bool {

@@ -2,13 +2,10 @@
 
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams},
-};
+use kube::{Api, Client, api::ListParams};
 use kupenstack_helm::{HASH_LABEL, ReleaseRef};
 
-use crate::Error;
+use crate::{Error, removal::delete};
 
 /// One recorded revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,10 +121,7 @@ fn revision(meta: &ObjectMeta) -> Option<Revision> {
 /// Deletes the record of one revision.
 pub(crate) async fn drop(client: &Client, release: &ReleaseRef, revision: u32) -> Result<(), Error> {
     let api: Api<Secret> = Api::namespaced(client.clone(), &release.namespace);
-    match api.delete(&release.record_name(revision), &DeleteParams::default()).await {
-        Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
-        result => Ok(result.map(std::mem::drop)?),
-    }
+    delete(&api, &release.record_name(revision)).await
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::{
     batch::v1::Job,
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret},
+    core::v1::{PersistentVolumeClaim, Pod, Secret},
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
     core::NamespaceResourceScope,
 };
 use kupenstack_api::cluster::DeletionPolicy;
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 
 use crate::{
     Error,
-    collector::CONFIG,
+    collector::{self, CONFIG},
     credentials,
     engine::Engine,
     inventory::{Inventory, RELEASE_NAME},
-    jobs::{PLAN, SERVICE},
-    record::{self, History, Recovery, Revision},
+    jobs::{self, SERVICE},
+    record::{History, Revision},
     service::{Kind, Request, Service},
     services,
 };
@@ -44,7 +44,8 @@ impl Engine {
         let by_hand = history.newest().is_some_and(Revision::is_by_hand);
         if by_hand || request.common.deletion_policy == DeletionPolicy::Retain {
             if !by_hand {
-                self.settle(&release, &history).await?;
+                // an interrupted run would stand in the way of whoever runs Helm next
+                self.recover(&release, &history, "").await?;
             }
             site.give_back(&release, &request.owner.uid).await?;
             return Ok(Outcome::ready("its release runs on, to be used by hand"));
@@ -81,15 +82,6 @@ impl Engine {
             .map(Kind::name)
             .collect();
         (!names.is_empty()).then(|| names.join(", "))
-    }
-
-    /// Ends an interrupted run of Helm: it would stand in the way of whoever runs Helm next.
-    async fn settle(&self, release: &ReleaseRef, history: &History) -> Result<(), Error> {
-        match history.recovery("") {
-            Recovery::None => Ok(()),
-            Recovery::Drop(revision) => record::drop(&self.client, release, revision).await,
-            Recovery::RollBack(revision) => Ok(self.helm.rollback(release, revision).await?),
-        }
     }
 }
 
@@ -136,9 +128,7 @@ impl Site<'_> {
                 patch_or_gone(&jobs, &job.name_any(), &patch).await?;
             }
         }
-        let copies = ListParams::default().labels(&format!("{SERVICE}={},{PLAN}", self.kind.object()));
-        self.api::<Secret>().delete_collection(&DeleteParams::default(), &copies).await?;
-        self.api::<ConfigMap>().delete_collection(&DeleteParams::default(), &copies).await?;
+        jobs::remove_copies(self.client, self.namespace, self.kind).await?;
         // Helm copies labels from a revision to the next: one that is made by hand would pass for ours
         let secrets = self.api::<Secret>();
         let records = ListParams::default().labels(&format!("owner=helm,name={},{HASH_LABEL}", release.name));
@@ -162,14 +152,9 @@ impl Site<'_> {
 
     /// The jobs' private copies, and what Helm keeps for pods of earlier revisions.
     async fn remove_configuration(&self) -> Result<(), Error> {
-        let copies = format!("{SERVICE}={},{PLAN}", self.kind.object());
+        jobs::remove_copies(self.client, self.namespace, self.kind).await?;
         let kept = format!("{CONFIG}={}", self.kind.object());
-        for selector in [copies, kept] {
-            let params = ListParams::default().labels(&selector);
-            self.api::<Secret>().delete_collection(&DeleteParams::default(), &params).await?;
-            self.api::<ConfigMap>().delete_collection(&DeleteParams::default(), &params).await?;
-        }
-        Ok(())
+        collector::remove_labelled(self.client, self.namespace, &kept).await
     }
 
     /// What an interrupted first install made and no record of Helm's names.
@@ -198,6 +183,20 @@ impl Site<'_> {
             delete(&claims, &claim.name_any()).await?;
         }
         Ok(())
+    }
+}
+
+/// Deletes this very object; one that is gone, or was made anew by somebody meanwhile, is fine.
+pub(crate) async fn delete_this<K: Clone + DeserializeOwned + std::fmt::Debug>(
+    api: &Api<K>,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), Error> {
+    let this_one = Preconditions { uid, ..Preconditions::default() };
+    let params = DeleteParams { preconditions: Some(this_one), ..DeleteParams::default() };
+    match api.delete(name, &params).await {
+        Err(kube::Error::Api(e)) if e.code == 404 || e.code == 409 => Ok(()),
+        result => Ok(result.map(drop)?),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
 use kupenstack_core::Outcome;
 use kupenstack_helm::{UpgradeOptions, Values};
 
@@ -10,9 +11,9 @@ use crate::{
     Error,
     build::{self, Built},
     collector, drift,
-    jobs::{Plan, Progress},
+    jobs::{self, Plan, Progress},
     pass::{Next, PROOF, Pass, RELEASE, WORKLOADS},
-    record::{self, History, Recovery, Revision},
+    record::{History, Revision},
     target::{Content, Target, Trouble},
     workloads::{self, Look},
 };
@@ -35,7 +36,7 @@ fn job_step(name: &str) -> String {
 }
 
 fn job_steps(jobs: &[Job]) -> impl Iterator<Item = String> {
-    jobs.iter().map(|j| job_step(j.metadata.name.as_deref().unwrap_or_default()))
+    jobs.iter().map(|job| job_step(&job.name_any()))
 }
 
 impl Pass<'_> {
@@ -65,7 +66,7 @@ impl Pass<'_> {
             }
         }
         let built = self.built(target, history).await?;
-        if self.recover(history, plan.hash).await? {
+        if engine.recover(&self.release, history, plan.hash).await? {
             let outcome = Outcome::waiting("Recovering", "an interrupted run is dealt with");
             return Ok(Next::Stop(outcome.within(Duration::ZERO)));
         }
@@ -205,25 +206,9 @@ impl Pass<'_> {
         if let Next::Stop(outcome) = self.await_plain_jobs(plan, built).await? {
             return Ok(Next::Stop(outcome));
         }
-        plan.remove_copies().await?;
+        jobs::remove_copies(plan.client, plan.namespace, plan.kind).await?;
         collector::collect(&self.engine.client, &self.release, plan.kind, &history).await?;
         Ok(Next::Go)
-    }
-
-    /// Clears what a killed run left in the way. Whether there was anything; then the records are others now.
-    async fn recover(&mut self, history: &History, hash: &str) -> Result<bool, Error> {
-        match history.recovery(hash) {
-            Recovery::None => return Ok(false),
-            Recovery::Drop(revision) => {
-                tracing::warn!(release = self.release.name, revision, "an interrupted run is taken up again");
-                record::drop(&self.engine.client, &self.release, revision).await?;
-            }
-            Recovery::RollBack(revision) => {
-                tracing::warn!(release = self.release.name, revision, "an interrupted run is rolled back first");
-                self.engine.helm.rollback(&self.release, revision).await?;
-            }
-        }
-        Ok(true)
     }
 
     /// Runs jobs one after the other; `after` are the names of the steps that follow.
@@ -235,47 +220,44 @@ impl Pass<'_> {
         after: Vec<String>,
     ) -> Result<Next, Error> {
         for (i, job) in jobs.iter().enumerate() {
-            let step = job_steps(std::slice::from_ref(job)).next().unwrap_or_default();
-            let outcome = match plan.advance(job, &built.configuration).await? {
-                Progress::Done => {
-                    self.checklist.done(step);
-                    continue;
-                }
-                Progress::Running(message) => {
-                    self.checklist.running(&step, "running");
-                    Outcome::waiting("RunningJobs", format!("{step}: {message}"))
-                }
-                Progress::Failed { message, cause, since } => {
-                    let outcome = Outcome::waiting("JobFailing", format!("{step}: {message}"));
-                    self.trouble = Some(Trouble::of_job(outcome.message(), cause.as_ref(), since));
-                    self.checklist.failed(step, outcome.message());
-                    outcome
-                }
-            };
-            self.checklist.pending(job_steps(&jobs[i + 1..]).chain(after));
-            return Ok(Next::Stop(outcome));
+            let step = job_step(&job.name_any());
+            let progress = plan.advance(job, &built.configuration).await?;
+            if let Some(outcome) = self.told(step, progress) {
+                self.checklist.pending(job_steps(&jobs[i + 1..]).chain(after));
+                return Ok(Next::Stop(outcome));
+            }
         }
         Ok(Next::Go)
+    }
+
+    /// Tells where a job stands; the outcome to stop with unless it is done.
+    fn told(&mut self, step: String, progress: Progress) -> Option<Outcome> {
+        match progress {
+            Progress::Done => {
+                self.checklist.done(step);
+                None
+            }
+            Progress::Running(message) => {
+                self.checklist.running(&step, "running");
+                Some(Outcome::waiting("RunningJobs", format!("{step}: {message}")))
+            }
+            Progress::Failed { message, cause, since } => {
+                let outcome = Outcome::waiting("JobFailing", format!("{step}: {message}"));
+                self.trouble = Some(Trouble::of_job(outcome.message(), cause.as_ref(), since));
+                self.checklist.failed(step, outcome.message());
+                Some(outcome)
+            }
+        }
     }
 
     /// Jobs that are objects of the release: Helm made them, the engine only waits.
     async fn await_plain_jobs(&mut self, plan: &Plan<'_>, built: &Built) -> Result<Next, Error> {
         for job in &built.plain_jobs {
-            let step = job_step(build::name_of(job));
-            match plan.plain_job(build::name_of(job)).await? {
-                Progress::Done => self.checklist.done(step),
-                Progress::Running(message) => {
-                    self.checklist.running(&step, "running");
-                    self.checklist.pending([PROOF.to_owned()]);
-                    return Ok(Next::Stop(Outcome::waiting("RunningJobs", format!("{step}: {message}"))));
-                }
-                Progress::Failed { message, cause, since } => {
-                    let outcome = Outcome::waiting("JobFailing", format!("{step}: {message}"));
-                    self.trouble = Some(Trouble::of_job(outcome.message(), cause.as_ref(), since));
-                    self.checklist.failed(step, outcome.message());
-                    self.checklist.pending([PROOF.to_owned()]);
-                    return Ok(Next::Stop(outcome));
-                }
+            let name = build::name_of(job);
+            let progress = plan.plain_job(name).await?;
+            if let Some(outcome) = self.told(job_step(name), progress) {
+                self.checklist.pending([PROOF.to_owned()]);
+                return Ok(Next::Stop(outcome));
             }
         }
         Ok(Next::Go)

@@ -5,13 +5,10 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     core::v1::Pod,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Preconditions},
-};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use kupenstack_agent::{Evidence, Severity};
 
-use crate::Error;
+use crate::{Error, removal::delete_this};
 
 /// Where a release's workloads stand.
 #[derive(Debug)]
@@ -94,12 +91,7 @@ async fn replace_stuck(pods: &Api<Pod>, sets: &[StatefulSet]) -> Result<(), Erro
                 continue;
             }
             tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
-            let this_one = Preconditions { uid: pod.uid(), ..Preconditions::default() };
-            let params = DeleteParams { preconditions: Some(this_one), ..DeleteParams::default() };
-            match pods.delete(&pod.name_any(), &params).await {
-                Err(kube::Error::Api(e)) if e.code == 404 || e.code == 409 => {}
-                result => drop(result?),
-            }
+            delete_this(pods, &pod.name_any(), pod.uid()).await?;
         }
     }
     Ok(())
