@@ -142,11 +142,10 @@ impl<'a> Pass<'a> {
             return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
         }
         let hash = build::content_hash(&self.engine.digest(kind)?, &values);
-        let upkeep = values.clone();
-        let target = self.target(hash, values, &history);
+        let target = self.target(hash, &values, &history);
         let next = match self.reach(&target, &history).await? {
             Next::Go => {
-                self.keep_up(&upkeep).await?;
+                self.keep_up(&values).await?;
                 self.prove().await?
             }
             stop @ Next::Stop(_) => stop,
@@ -264,7 +263,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The target runs and answers.
-    fn arrived(&mut self, target: Target, release: &Release) -> Outcome {
+    fn arrived(&mut self, target: Target<'_>, release: &Release) -> Outcome {
         self.status.endpoint = Some(self.service.endpoint(&self.request.namespace));
         if let (Content::Former(_), Some(failed)) = (&target.content, &self.status.failed_change) {
             return taken_back(failed);

@@ -41,7 +41,7 @@ fn job_steps(jobs: &[Job]) -> impl Iterator<Item = String> {
 
 impl Pass<'_> {
     /// Brings the release to the target's content and waits until its pods serve.
-    pub(crate) async fn reach(&mut self, target: &Target, history: &History) -> Result<Next, Error> {
+    pub(crate) async fn reach(&mut self, target: &Target<'_>, history: &History) -> Result<Next, Error> {
         let engine = self.engine;
         let plan = Plan {
             client: &engine.client,
@@ -121,7 +121,7 @@ impl Pass<'_> {
         Ok(Found::Different)
     }
 
-    async fn built(&self, target: &Target, history: &History) -> Result<Arc<Built>, Error> {
+    async fn built(&self, target: &Target<'_>, history: &History) -> Result<Arc<Built>, Error> {
         let (engine, kind) = (self.engine, self.service.kind());
         match &target.content {
             Content::Wanted(values) => engine.rendered(kind, &self.release, &target.hash, values).await,
@@ -141,7 +141,7 @@ impl Pass<'_> {
         &mut self,
         plan: &Plan<'_>,
         built: &Built,
-        target: &Target,
+        target: &Target<'_>,
         history: &History,
     ) -> Result<Next, Error> {
         if let Progress::Running(message) = plan.clear_plain_jobs(built).await? {
@@ -156,7 +156,7 @@ impl Pass<'_> {
                     source: serde::de::Error::custom("not a label value"),
                 })?;
                 let (chart, options) = (engine.chart(self.service.kind()), UpgradeOptions::new(hash));
-                let values = Values::new(values.clone());
+                let values = Values::new((*values).clone());
                 match engine.helm.upgrade_install(&self.release, &chart, &values, &options).await {
                     Ok(status) => status.revision,
                     Err(error) => return self.helm_failed(target, history, error),
@@ -174,7 +174,7 @@ impl Pass<'_> {
     /// A failed run is half applied. It is tried again, but not for ever.
     fn helm_failed(
         &mut self,
-        target: &Target,
+        target: &Target<'_>,
         history: &History,
         error: kupenstack_helm::Error,
     ) -> Result<Next, Error> {

@@ -58,15 +58,15 @@ enum Sort {
 }
 
 /// What the release is brought to.
-pub(crate) struct Target {
+pub(crate) struct Target<'v> {
     /// Hash of the content.
     pub(crate) hash: String,
-    pub(crate) content: Content,
+    pub(crate) content: Content<'v>,
 }
 
-pub(crate) enum Content {
+pub(crate) enum Content<'v> {
     /// What the spec declares, as the chart's values.
-    Wanted(Value),
+    Wanted(&'v Value),
     /// A recorded revision.
     Former(u32),
 }
@@ -137,7 +137,7 @@ fn of_surroundings(cause: Option<&Cause>) -> bool {
 
 impl Pass<'_> {
     /// What to bring the release to: what is declared, unless just that failed.
-    pub(crate) fn target(&mut self, hash: String, values: Value, history: &History) -> Target {
+    pub(crate) fn target<'v>(&mut self, hash: String, values: &'v Value, history: &History) -> Target<'v> {
         let failed = self.status.failed_change.as_ref();
         if failed.is_some_and(|failed| failed.hash == hash && failed.retry == self.request.retry)
             && let Some(former) = self.way_back(&hash, history)
@@ -150,7 +150,7 @@ impl Pass<'_> {
 
     /// Whether the target, once proven, was reached for good. What is gone back to was proven before; until its pass has
     /// ended the jobs' copies are still to be removed.
-    pub(crate) fn has_been_at(&self, target: &Target) -> bool {
+    pub(crate) fn has_been_at(&self, target: &Target<'_>) -> bool {
         let ready = conditions::find(&self.request.status.conditions, conditions::READY);
         matches!(target.content, Content::Wanted(_)) || ready.is_some_and(|c| c.reason == ROLLED_BACK)
     }
@@ -163,7 +163,7 @@ impl Pass<'_> {
     }
 
     /// Takes the change back if it is time to, else goes on waiting for what `outcome` says.
-    pub(crate) fn take_back_or(&mut self, target: &Target, history: &History, outcome: Outcome) -> Outcome {
+    pub(crate) fn take_back_or(&mut self, target: &Target<'_>, history: &History, outcome: Outcome) -> Outcome {
         if let Content::Former(_) = target.content {
             let failed = self.status.failed_change.as_ref().map(|f| f.message.as_str()).unwrap_or_default();
             let message = format!("{}; the change failed: {failed}", outcome.message());
