@@ -44,6 +44,8 @@ declare_change() { # a new number each time, so that every one is a change
 }
 NUMBER=43100
 
+ANSWERS=(openstack token issue -f value -c expires)
+
 generation() { kc get deployment keystone-api -o 'jsonpath={.metadata.generation}'; }
 # Those that were there before have restarted no more, those that are new not at all.
 no_restart() {
@@ -107,8 +109,8 @@ arrives() {
   ok "$1: no container restarted" no_restart
   ok "$1: no job was made twice" no_job_made_twice
   ok "$1: nothing is left of the jobs" no_copies
-  ok "$1: it answers" openstack token issue -f value -c expires
   ok "$1: its pods have ended" pods_have_ended
+  ok "$1: it answers" "${ANSWERS[@]}"
 }
 
 # dies NAME REPLACED KILL...
@@ -124,7 +126,11 @@ main() {
   [ -n "$(running_nodes)" ] || die "this test needs the local cluster"
   ok "the cloud is Ready" settled 240
   dies "a job's pod killed" 1 kill_job_pod
+  # Nodes route to a Service's new pods when their own watch, which died with the API server, is there again. Of what
+  # they do meanwhile the operator knows nothing.
+  ANSWERS=(within 60 "${ANSWERS[@]}")
   dies "the API server killed twice" 1 kill_api_server_twice
+  ANSWERS=("${ANSWERS[@]:2}")
   dies "the database's pod killed while a job runs" 1 kill_database
   rm -rf "$WORK"
   finish

@@ -52,6 +52,26 @@ async fn failed_change_is_taken_back(world: World) {
     assert!(ledger.last(|h| matches!(h, Happened::PodCrashed { .. })).is_some());
 }
 
+/// A migration that is begun anew while it runs may find its own half-done work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_under_way_outlives_the_operator_and_is_not_begun_anew() {
+    const JOB: &str = "keystone-db-sync";
+    let world = keystone_alone("under-way").await;
+    world.player.hang(JOB);
+    for _ in 0..3 {
+        let operator = world.operator();
+        world.player.until("the job", |ledger| ledger.runs_of(JOB) > 0).await;
+        operator.has_made(1).await;
+        operator.rests().await;
+        operator.kill().await;
+    }
+    world.player.heal();
+    let operator = world.operator();
+    world.ready::<Keystone>().await;
+    operator.stop().await;
+    assert_eq!(world.player.ledger().runs_of(JOB), 1);
+}
+
 /// Until a job has succeeded nothing has changed that serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn atmosphere_1452_a_failing_migration_names_job_and_pod_and_touches_no_pod() {
