@@ -1,5 +1,5 @@
-//! What tests share: a real Kubernetes control plane on this machine, in a few seconds and without root, and a
-//! [simulated OpenStack](sim).
+//! What tests share: a real Kubernetes control plane on this machine, in a few seconds and without root, a
+//! [tap](tap) on what is asked of it, and a [simulated OpenStack](sim).
 //!
 //! A development dependency only. It must not know any of the crates it serves, and it fails by panicking: a test whose
 //! surroundings do not work has no other way to go on.
@@ -12,6 +12,7 @@ mod manifests;
 mod pki;
 mod processes;
 pub mod sim;
+pub mod tap;
 
 pub use control_plane::{ControlPlane, Options};
 pub use helm::{helm_program, helm_programs};

@@ -1,12 +1,10 @@
-//! What the tests of the engine share: a cluster with a player of its nodes, an operator that can be killed, and a
-//! tap on all that the operator and Helm ask of Kubernetes.
+//! What the tests of the engine share: a cluster with a player of its nodes, and an operator that can be killed.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod operator;
 pub(crate) mod player;
 mod pod;
-pub(crate) mod tap;
 pub(crate) mod world;
 
 use std::{future::Future, time::Duration};

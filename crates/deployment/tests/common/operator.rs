@@ -12,13 +12,11 @@ use kupenstack_helm::{
     Answer, Capabilities, ChartRef, Cli, Helm, ReleaseRef, Rendered, Revision, Status, UpgradeOptions, Values,
 };
 use kupenstack_runtime::{Context, metrics::Metrics};
+use kupenstack_testkit::tap::{Phase, Point, Tap, Who};
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    PATIENCE, eventually,
-    tap::{Phase, Point, Tap, Who},
-};
+use super::{PATIENCE, eventually};
 
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);

@@ -19,7 +19,7 @@ use kupenstack_api::{
 };
 use kupenstack_core::conditions;
 use kupenstack_deployment::Patience;
-use kupenstack_testkit::{ControlPlane, Options};
+use kupenstack_testkit::{ControlPlane, Options, tap::Tap};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -29,7 +29,6 @@ use super::{
     eventually,
     operator::{Operator, Plan, Tapped},
     player::Player,
-    tap::Tap,
 };
 
 /// A label of the cluster that a whole record of an object does not depend on.

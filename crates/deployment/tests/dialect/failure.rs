@@ -4,15 +4,14 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::ResourceExt;
 use kupenstack_api::cluster::Keystone;
 use kupenstack_core::conditions;
-use kupenstack_testkit::helm_programs;
+use kupenstack_testkit::{
+    helm_programs,
+    tap::{Phase, Sentence, Who},
+};
 use serde_json::json;
 
 use crate::{
-    common::{
-        player::Happened,
-        tap::{Phase, Sentence, Who},
-        world::World,
-    },
+    common::{player::Happened, world::World},
     keystone_alone, keystone_with,
 };
 

@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kupenstack_api::cluster::{Keystone, Memcached};
+use kupenstack_testkit::tap::Who;
 use serde_json::json;
 
-use crate::{all_ready, common::tap::Who, common::world::World, keystone_alone, whole_cloud};
+use crate::{all_ready, common::world::World, keystone_alone, whole_cloud};
 
 fn helm_processes(world: &World) -> usize {
     let counts = world.tap.counts();

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::common::tap::{Phase, Point, Sentence, Who};
+use kupenstack_testkit::tap::{Phase, Point, Sentence, Who};
 
 /// Whether everything is to be struck everywhere.
 pub(crate) static THOROUGH: LazyLock<bool> = LazyLock::new(|| env::var("KUPENSTACK_KILL").is_ok_and(|v| v == "all"));

@@ -9,14 +9,9 @@ use k8s_openapi::api::{
 };
 use kupenstack_api::cluster::Keystone;
 use kupenstack_core::conditions;
+use kupenstack_testkit::tap::{Point, Sentence, without_generated};
 
-use crate::{
-    common::{
-        tap::{Point, Sentence},
-        world::World,
-    },
-    scenario::Scenario,
-};
+use crate::{common::world::World, scenario::Scenario};
 
 pub(crate) struct Life {
     pub(crate) world: World,
@@ -135,5 +130,5 @@ where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
     let names = world.names::<K>(labels).await;
-    names.iter().map(|name| format!("{} {}", K::kind(&()), crate::common::tap::without_generated(name))).collect()
+    names.iter().map(|name| format!("{} {}", K::kind(&()), without_generated(name))).collect()
 }

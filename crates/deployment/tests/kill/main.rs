@@ -20,11 +20,9 @@ use std::{
     time::Instant,
 };
 
-use common::{
-    tap::{Point, Sentence},
-    world::{World, built_in, dialect, helm4, own_plane},
-};
+use common::world::{World, built_in, dialect, helm4, own_plane};
 use kills::{Kills, THOROUGH, Victim};
+use kupenstack_testkit::tap::{Point, Sentence};
 use life::Life;
 use scenario::Scenario;
 

@@ -1,13 +1,14 @@
 //! The operator is killed at every request that it makes, and started again with nothing remembered.
 
 use kube::{api::DeleteParams, runtime::wait::await_condition};
+use kupenstack_testkit::sim::Entity;
 use serde_json::json;
 
 use crate::world::{Tenant, World, disk, is_ready, within};
 
 /// Runs an operator until it has made `requests` requests, then kills it, or until `done`. Whether it was killed.
 async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()>) -> bool {
-    let mut arrivals = world.fake.arrivals();
+    let mut arrivals = world.sim.arrivals();
     let operator = world.operator();
     let nth = async {
         for _ in 0..requests {
@@ -40,12 +41,12 @@ async fn killed_at_every_request_it_makes_one_of_each() {
         let operator = world.operator();
         tenant.until("image", is_ready).await;
         {
-            let state = world.fake.state();
-            assert_eq!(state.glance.images.len(), 1, "images after {requests}");
-            let project = format!("project-{}", tenant.name);
-            assert_eq!(state.keystone.projects.iter().filter(|p| p.id == project).count(), 1, "{requests}");
-            assert!(state.keystone.user(&tenant.name).is_some(), "{requests}");
+            let cloud = world.sim.cloud();
+            assert_eq!(cloud.glance.len(), 1, "images after {requests}");
+            let named = |project: &&Entity| project.text("name").starts_with(&tenant.name);
+            assert_eq!(cloud.keystone.all("projects").filter(named).count(), 1, "{requests}");
         }
+        assert!(tenant.user().is_some(), "{requests}");
         assert_eq!(world.leftovers(), 0, "files after {requests}");
         tenant.delete("image").await;
         operator.stop().await;
@@ -79,7 +80,7 @@ async fn killed_again_and_again_it_deletes_everything_in_the_end() {
         }
     }
     assert!(lives > 3, "killed {lives} times only");
-    assert!(world.fake.state().glance.images.is_empty());
+    assert!(world.sim.cloud().glance.is_empty());
     assert!(tenants.iter().all(|tenant| !tenant.is_known_to_keystone()));
 }
 

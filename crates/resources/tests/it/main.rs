@@ -1,10 +1,11 @@
-//! The controllers against a real API server, a small Keystone and Glance that remember, and a web server.
+//! The controllers against a real API server, a simulated OpenStack, and a web server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod cloud;
+#[path = "../common/mod.rs"]
+mod common;
 mod crash;
-mod fake;
 mod image;
 mod projects;
 mod slow;

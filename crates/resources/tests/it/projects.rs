@@ -8,13 +8,16 @@ use kupenstack_api::{
     resources::{PROJECT_ID, PROJECT_NAME},
 };
 use kupenstack_openstack::CloudConfig;
+use kupenstack_testkit::sim::{Effect, Entity, Rule};
 use secrecy::ExposeSecret;
-use serde_json::json;
+use serde_json::{Map, json};
 
-use crate::{
-    fake::Fault,
-    world::{self, CLOUD, Tenant, until, within},
-};
+use crate::world::{self, CLOUD, Tenant, until, within};
+
+/// The password that Keystone has.
+fn password_in_keystone(tenant: &Tenant<'_>) -> String {
+    tenant.user().and_then(|user| user.secret).unwrap_or_default()
+}
 
 /// The credentials in the namespace's Secret.
 async fn credentials(tenant: &Tenant<'_>) -> (String, String) {
@@ -31,16 +34,16 @@ async fn a_namespace_becomes_a_project_with_a_user_and_goes_with_it() {
     let (user, password) = credentials(&tenant).await;
     assert!(user.contains(&namespace.uid().unwrap()) && password.len() >= 32);
     {
-        let state = tenant.world.fake.state();
-        let project = state.keystone.project(&tenant.name).expect("a project named like the namespace");
+        let cloud = tenant.world.sim.cloud();
+        let project = cloud.keystone.find("projects", &tenant.name).expect("a project named like the namespace");
         assert_eq!(namespace.annotations()[PROJECT_ID], project.id);
         assert_eq!(namespace.annotations()[PROJECT_NAME], tenant.name);
-        assert_eq!(state.keystone.user(&tenant.name).unwrap().password, password);
-        let mut roles: Vec<_> =
-            state.keystone.grants.iter().filter(|grant| grant.0 == project.id).map(|grant| grant.2.as_str()).collect();
+        let grants = cloud.keystone.grants().filter(|grant| grant.0 == project.id);
+        let mut roles: Vec<_> = grants.map(|(_, _, role)| role).collect();
         roles.sort_unstable();
-        assert_eq!(roles, ["role-member", "role-reader"], "and never admin");
+        assert_eq!(roles, ["member", "reader"], "and never admin");
     }
+    assert_eq!(password_in_keystone(&tenant), password);
     let secret = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
     assert_eq!(secret.labels()["kupenstack.io/clouds-yaml"], "true");
 
@@ -52,44 +55,47 @@ async fn a_namespace_becomes_a_project_with_a_user_and_goes_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_adoption_by_name_a_foreign_project_is_left_alone() {
     let world = world::shared().await;
-    let foreign = world.fake.state().keystone.add_project("taken", &["of-somebody-else"]);
+    let foreign = "0123456789abcdef0123456789abcdef";
+    let now = world.sim.clock().now();
+    world.sim.cloud().keystone.add_project(now, foreign, "taken");
     let tenant = world.namespace_named("taken", &[]).await;
     let project = tenant.project().await;
-    assert_ne!(project, foreign.id);
+    assert_ne!(project, foreign);
     let namespace = tenant.namespaces().get("taken").await.unwrap();
     let beside = format!("taken-{}", &namespace.uid().unwrap()[..8]);
     assert_eq!(namespace.annotations()[PROJECT_NAME], beside);
-    assert!(world.fake.state().keystone.grants.iter().all(|grant| grant.0 != foreign.id));
+    assert!(world.sim.cloud().keystone.grants().all(|grant| grant.0 != foreign));
     tenant.end().await;
-    let state = world.fake.state();
-    assert!(state.keystone.project("taken").is_some() && state.keystone.project(&beside).is_none());
+    let cloud = world.sim.cloud();
+    let project = |name| cloud.keystone.find("projects", name);
+    assert!(project("taken").is_some() && project(&beside).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garm_79_a_project_whose_answer_was_lost_is_found_again() {
     let world = world::shared().await;
-    world.fake.fail_next("POST", r#""name":"lost-answers""#, Fault::AnswerLost);
-    world.fake.fail_next("POST", r#""name":"lost-answers-"#, Fault::AnswerLost);
+    let lost = |name: &str, kind| Rule::on("identity", "POST", kind, Effect::lost_answer()).with_body(name);
+    world.fail_next(lost(r#""name":"lost-answers""#, "/v3/projects"));
+    world.fail_next(lost(r#""name":"lost-answers-"#, "/v3/users"));
     let tenant = world.namespace_named("lost-answers", &[]).await;
     tenant.project().await;
-    let state = world.fake.state();
-    let named = |name: &str| state.keystone.projects.iter().filter(|project| project.name.starts_with(name)).count();
-    assert_eq!(named("lost-answers"), 1);
-    assert!(state.keystone.user("lost-answers").is_some());
+    let named = |project: &&Entity| project.text("name").starts_with("lost-answers");
+    assert_eq!(world.sim.cloud().keystone.all("projects").filter(named).count(), 1);
+    assert!(tenant.user().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_passes_write_nothing_and_keep_the_password() {
     let tenant = world::shared().await.tenant().await;
     let before = credentials(&tenant).await;
-    let fake = &tenant.world.fake;
+    let world = tenant.world;
     let secret = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
     for round in ["a", "b", "c"] {
-        let looks = fake.count("GET", "/users");
+        let looks = world.count("GET", "/users");
         tenant.annotate(json!({"test/round": round})).await;
         let namespace = tenant.namespaces().get(&tenant.name).await.unwrap();
         let pass = async {
-            while fake.count("GET", "/users") == looks {
+            while world.count("GET", "/users") == looks {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -100,23 +106,19 @@ async fn repeated_passes_write_nothing_and_keep_the_password() {
     assert_eq!(credentials(&tenant).await, before);
     let now = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
     assert_eq!(now.resource_version(), secret.resource_version());
-    let user = fake.state().keystone.user(&tenant.name).unwrap();
-    assert_eq!(fake.count("PATCH", &user.id), 0);
+    assert_eq!(world.count("PATCH", &tenant.user().unwrap().id), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_keystone_refuses_is_set_again() {
     let tenant = world::shared().await.tenant().await;
     tenant.ready_image("before").await;
-    let (user, password) = credentials(&tenant).await;
-    {
-        let mut state = tenant.world.fake.state();
-        state.keystone.set_password(&user, "changed by somebody");
-        let project = state.keystone.project(&tenant.name).unwrap().id;
-        state.keystone.revoke(&project);
-    }
+    let (_, password) = credentials(&tenant).await;
+    let (user, now) = (tenant.user().unwrap().id, tenant.world.sim.clock().now());
+    let other = Map::from_iter([("password".to_owned(), json!("changed by somebody"))]);
+    assert!(tenant.world.sim.cloud().keystone.edit(now, "users", &user, other));
     tenant.ready_image("after").await;
-    assert_eq!(tenant.world.fake.state().keystone.user(&tenant.name).unwrap().password, password);
+    assert_eq!(password_in_keystone(&tenant), password);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,18 +133,18 @@ async fn a_lost_secret_is_made_anew() {
     tenant.ready_image("after").await;
     let (_, password) = credentials(&tenant).await;
     assert_ne!(password, lost);
-    assert_eq!(tenant.world.fake.state().keystone.user(&tenant.name).unwrap().password, password);
+    assert_eq!(password_in_keystone(&tenant), password);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_annotation_gives_no_rights() {
     let tenant = world::shared().await.tenant().await;
     let own = tenant.project().await;
-    tenant.annotate(json!({PROJECT_ID: "project-admin"})).await;
+    let admins = tenant.world.sim.cloud().keystone.find("projects", "admin").unwrap().id.clone();
+    tenant.annotate(json!({PROJECT_ID: admins})).await;
     tenant.until_namespace(|n| n.annotations().get(PROJECT_ID) == Some(&own)).await;
-    let user = tenant.world.fake.state().keystone.user(&tenant.name).unwrap();
-    let foreign = tenant.world.fake.state().keystone.grants.iter().any(|g| g.0 == "project-admin" && g.1 == user.id);
-    assert!(!foreign);
+    let user = tenant.user().unwrap().id;
+    assert!(!tenant.world.sim.cloud().keystone.grants().any(|(project, of, _)| project == admins && of == user));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +158,7 @@ async fn a_namespace_that_opts_out_is_never_touched() {
         assert!(tenant.namespaces().get(reserved).await.unwrap().finalizers().is_empty(), "{reserved}");
     }
     tenant.end().await;
-    assert!(world.fake.state().keystone.project(&tenant.name).is_none());
+    assert!(!tenant.is_known_to_keystone());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +166,7 @@ async fn a_namespace_with_an_image_ends_clean() {
     let tenant = world::shared().await.tenant().await;
     tenant.ready_image("leftover").await;
     tenant.end().await;
-    assert!(tenant.world.fake.state().glance.named("leftover").is_empty());
+    assert!(tenant.world.named("leftover").is_empty());
     assert!(!tenant.is_known_to_keystone());
 }
 
@@ -172,13 +174,8 @@ async fn a_namespace_with_an_image_ends_clean() {
 async fn a_namespace_ends_clean_though_its_user_is_gone() {
     let tenant = world::shared().await.tenant().await;
     tenant.ready_image("orphan").await;
-    {
-        let mut state = tenant.world.fake.state();
-        let project = state.keystone.project(&tenant.name).unwrap().id;
-        let name = tenant.name.clone();
-        state.keystone.users.retain(|user| !user.name.starts_with(&name));
-        state.keystone.revoke(&project);
-    }
+    let (user, now) = (tenant.user().unwrap().id, tenant.world.sim.clock().now());
+    assert!(tenant.world.sim.cloud().keystone.remove(now, "users", &user));
     tenant.end().await;
-    assert!(tenant.world.fake.state().glance.named("orphan").is_empty());
+    assert!(tenant.world.named("orphan").is_empty());
 }

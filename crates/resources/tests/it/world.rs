@@ -1,84 +1,44 @@
 //! A cluster with a cloud in it, and the controllers at work.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Debug,
-    future::Future,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{ops::Deref, sync::OnceLock};
 
-use futures::future::join_all;
-use k8s_openapi::{
-    ByteString,
-    api::{
-        core::v1::{Namespace, Secret},
-        events::v1::Event,
-    },
+use k8s_openapi::api::{
+    core::v1::{Namespace, Secret},
+    events::v1::Event,
 };
 use kube::{
-    Api, Client, Config, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    Api, Client, Config, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     runtime::{conditions::is_deleted, wait::await_condition},
 };
-use kupenstack_api::{
-    cluster::OpenStack,
-    resources::{Image, PROJECT_ID},
-};
-use kupenstack_core::conditions::{self, READY};
-use kupenstack_resources::Settings;
-use kupenstack_runtime::{Context, metrics::Metrics};
-use kupenstack_testkit::{ControlPlane, Options};
-use serde::de::DeserializeOwned;
+use kupenstack_api::resources::{Image, PROJECT_ID};
+use kupenstack_testkit::sim::{self, Cloud, Entity, Rule, Sim, SimOptions};
 use serde_json::{Value, json};
-use tokio::{runtime::Runtime, task::JoinHandle, time::timeout};
-use tokio_util::sync::CancellationToken;
-use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
+use tokio::runtime::Runtime;
 
-use crate::fake::{ADMIN_PASSWORD, Fake};
-
-/// Identifier of the cluster in marks.
-pub(crate) const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
-/// Namespace of the cloud.
-pub(crate) const CLOUD: &str = "cloud";
-/// Two cores build and test at the same time.
-const LIMIT: Duration = Duration::from_mins(2);
+use crate::common::{
+    cluster::{ADMIN_SECRET, Cluster},
+    operator::{Operator, runtime},
+};
+pub(crate) use crate::common::{
+    cluster::{CLOUD, CLUSTER},
+    look::{disk, id, is_ready, shown, until, within},
+};
 
 pub(crate) struct World {
-    pub(crate) plane: ControlPlane,
-    pub(crate) fake: Fake,
-    pub(crate) web: MockServer,
-    pub(crate) folder: tempfile::TempDir,
-    next: AtomicU32,
+    cluster: Cluster,
+    pub(crate) sim: Sim,
+    kubernetes: Config,
+    folder: tempfile::TempDir,
 }
 
-/// The controllers at work, in a runtime of their own as in a process of their own.
-pub(crate) struct Operator {
-    stop: CancellationToken,
-    controllers: JoinHandle<()>,
-    runtime: Runtime,
-}
+impl Deref for World {
+    type Target = Cluster;
 
-impl Operator {
-    /// Lets passes under way end.
-    pub(crate) async fn stop(self) {
-        self.stop.cancel();
-        self.controllers.await.unwrap();
-        self.runtime.shutdown_background();
+    fn deref(&self) -> &Cluster {
+        &self.cluster
     }
-
-    /// Ends everything where it is, as a crash does.
-    pub(crate) fn crash(self) {
-        self.runtime.shutdown_background();
-    }
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
 /// The world that most tests share, each in a namespace of its own. It lives in a runtime of its own: a test's ends
@@ -103,106 +63,33 @@ pub(crate) async fn shared() -> &'static World {
 impl World {
     /// A cluster and a cloud that nobody has declared yet.
     pub(crate) async fn start() -> Self {
-        // shown by RUST_LOG; another world of this process may have set it up
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
-        let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
-        plane.apply_yaml(&crds.join("\n---\n")).await;
-        let (fake, web) = (Fake::start().await, MockServer::start().await);
-        let world = Self { plane, fake, web, folder: tempfile::tempdir().unwrap(), next: AtomicU32::new(0) };
-        let namespaces: Api<Namespace> = Api::all(world.client().await);
-        for name in [CLOUD, "operator"] {
-            namespaces.create(&PostParams::default(), &namespace(name, &[])).await.unwrap();
-        }
-        world
-    }
-
-    pub(crate) async fn client(&self) -> Client {
-        self.plane.client().await
+        let cluster = Cluster::start().await;
+        let kubeconfig = Kubeconfig::read_from(cluster.plane.kubeconfig_path()).unwrap();
+        let kubernetes = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let sim = Sim::start(SimOptions::default());
+        Self { cluster, sim, kubernetes, folder: tempfile::tempdir().unwrap() }
     }
 
     /// Declares the cloud, and says that it is ready.
     pub(crate) async fn declare_cloud(&self) {
-        let client = self.client().await;
-        let text = format!(
-            "clouds: {{admin: {{auth: {{auth_url: '{}', username: admin, password: {ADMIN_PASSWORD}, project_name: admin, \
-             user_domain_name: Default, project_domain_name: Default}}, region_name: RegionOne, interface: internal}}}}",
-            self.fake.auth_url()
-        );
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), CLOUD);
-        let secret = Secret {
-            metadata: ObjectMeta { name: Some("openstack-admin".to_owned()), ..ObjectMeta::default() },
-            data: Some(BTreeMap::from([("clouds.yaml".to_owned(), ByteString(text.into_bytes()))])),
-            ..Secret::default()
-        };
-        let force = PatchParams::apply("test").force();
-        secrets.patch("openstack-admin", &force, &Patch::Apply(&secret)).await.unwrap();
-        let cloud = json!({
-            "apiVersion": "cluster.kupenstack.io/v1",
-            "kind": "OpenStack",
-            "metadata": {"name": "default"},
-            "spec": {"namespace": CLOUD, "release": "2026.2"},
-        });
-        let clouds: Api<OpenStack> = Api::all(client);
-        clouds.patch("default", &force, &Patch::Apply(&cloud)).await.unwrap();
-        self.set_services(&[("Keystone", true), ("Glance", true)]).await;
-    }
-
-    /// Sets which services are ready.
-    pub(crate) async fn set_services(&self, services: &[(&str, bool)]) {
-        let services: Vec<_> = services
-            .iter()
-            .map(|(kind, ready)| json!({"kind": kind, "ready": ready, "reason": "Test", "message": "1/2 pods"}))
-            .collect();
-        let status = json!({"status": {"clusterId": CLUSTER, "services": services}});
-        let clouds: Api<OpenStack> = Api::all(self.client().await);
-        clouds.patch_status("default", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
-    }
-
-    /// Sets which namespaces get projects.
-    pub(crate) async fn admit(&self, selector: &Value) {
-        let patch = json!({"spec": {"projects": {"selector": selector}}});
-        let clouds: Api<OpenStack> = Api::all(self.client().await);
-        clouds.patch("default", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+        self.cluster.give_admin(ADMIN_SECRET, &self.sim).await;
+        self.cluster.declare_cloud().await;
     }
 
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn operator(&self) -> Operator {
-        let (runtime, stop) = (runtime(), CancellationToken::new());
-        let settings =
-            Settings { operator_namespace: "operator".to_owned(), work_dir: self.folder.path().join("images") };
-        let (kubeconfig, stopped) = (self.plane.kubeconfig_path().to_owned(), stop.clone());
-        let controllers = runtime.spawn(async move {
-            let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-            let client = Client::try_from(config).unwrap();
-            let context = Context { client, metrics: Arc::<Metrics>::default(), stop: stopped };
-            let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
-            join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
-        });
-        Operator { stop, controllers, runtime }
-    }
-
-    /// Serves a file and returns its address.
-    pub(crate) async fn serve(&self, content: &[u8]) -> String {
-        let name = format!("/{}.img", self.next.fetch_add(1, Ordering::Relaxed));
-        let answer = ResponseTemplate::new(200).set_body_bytes(content);
-        Mock::given(path(name.as_str())).respond_with(answer).mount(&self.web).await;
-        format!("{}{name}", self.web.uri())
+        Operator::start(self.kubernetes.clone(), self.folder.path().join("images"))
     }
 
     /// A new namespace.
     pub(crate) async fn namespace(&self, annotations: &[(&str, &str)]) -> Tenant<'_> {
-        let name = format!("shop-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let name = format!("shop-{}", self.number());
         self.namespace_named(&name, annotations).await
     }
 
     pub(crate) async fn namespace_named(&self, name: &str, annotations: &[(&str, &str)]) -> Tenant<'_> {
-        let client = self.client().await;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &namespace(name, annotations)).await.unwrap();
-        Tenant { world: self, client, name: name.to_owned() }
+        self.make_namespace(name, annotations).await;
+        Tenant { world: self, client: self.client().await, name: name.to_owned() }
     }
 
     /// A new namespace with its project.
@@ -216,12 +103,43 @@ impl World {
     pub(crate) fn leftovers(&self) -> usize {
         std::fs::read_dir(self.folder.path().join("images")).unwrap().count()
     }
-}
 
-fn namespace(name: &str, annotations: &[(&str, &str)]) -> Namespace {
-    let annotations = annotations.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
-    let metadata = ObjectMeta { name: Some(name.to_owned()), annotations: Some(annotations), ..ObjectMeta::default() };
-    Namespace { metadata, ..Namespace::default() }
+    /// Lets the next request that fits go wrong.
+    pub(crate) fn fail_next(&self, rule: Rule) {
+        self.sim.cloud().faults.add(rule.once());
+    }
+
+    /// From now on every request is answered with 503, or no longer.
+    pub(crate) fn set_down(&self, down: bool) {
+        let mut cloud = self.sim.cloud();
+        cloud.faults.clear();
+        if down {
+            cloud.faults.add(Rule::outage());
+        }
+    }
+
+    /// How many requests of this method had this text in their path.
+    pub(crate) fn count(&self, method: &str, text: &str) -> usize {
+        let cloud = self.sim.cloud();
+        cloud.journal.entries().filter(|entry| entry.method == method && entry.path.contains(text)).count()
+    }
+
+    /// Images of this name, of whoever.
+    pub(crate) fn named(&self, name: &str) -> Vec<sim::Image> {
+        self.sim.cloud().glance.named(name).cloned().collect()
+    }
+
+    /// Changes an image behind our back.
+    pub(crate) fn meddle(&self, id: &str, change: impl FnOnce(&mut sim::Image)) {
+        let now = self.sim.clock().now();
+        assert!(self.sim.cloud().glance.edit(now, id, change), "no image {id}");
+    }
+
+    /// Deletes an image behind our back.
+    pub(crate) fn delete_image(&self, id: &str) {
+        let now = self.sim.clock().now();
+        assert!(self.sim.cloud().glance.remove(now, id), "no image {id}");
+    }
 }
 
 /// A namespace, and what tests do in it.
@@ -254,15 +172,23 @@ impl Tenant<'_> {
         namespace.annotations()[PROJECT_ID].clone()
     }
 
+    /// The namespace's user as Keystone has it.
+    pub(crate) fn user(&self) -> Option<Entity> {
+        user_of(&self.world.sim.cloud(), &self.name)
+    }
+
     pub(crate) fn is_known_to_keystone(&self) -> bool {
-        let state = self.world.fake.state();
-        state.keystone.project(&self.name).is_some() || state.keystone.user(&self.name).is_some()
+        let cloud = self.world.sim.cloud();
+        cloud.keystone.find("projects", &self.name).is_some() || user_of(&cloud, &self.name).is_some()
     }
 
     /// Puts an image into the project, as if somebody had made it.
-    pub(crate) async fn put_image(&self, attributes: Value, data: &[u8]) {
+    pub(crate) async fn put_image(&self, id: String, change: impl FnOnce(&mut sim::Image)) {
         let project = self.project().await;
-        self.world.fake.state().glance.put(&project, attributes, data);
+        let now = self.world.sim.clock().now();
+        let mut image = sim::Image::new(id, &project, now);
+        change(&mut image);
+        self.world.sim.cloud().glance.put(now, image);
     }
 
     pub(crate) async fn until_namespace(&self, fits: impl Fn(&Namespace) -> bool + Send + Sync) -> Namespace {
@@ -300,7 +226,7 @@ impl Tenant<'_> {
 
     /// Has an image looked at now: a change of its annotations makes a pass.
     pub(crate) async fn nudge(&self, name: &str) {
-        let value = self.world.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let value = self.world.number().to_string();
         let patch = json!({"metadata": {"annotations": {"test/nudge": value}}});
         self.images().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
@@ -335,39 +261,11 @@ impl Tenant<'_> {
     }
 }
 
-/// Waits for an object that fits, and shows the last one when none does.
-pub(crate) async fn until<K>(api: Api<K>, name: &str, fits: impl Fn(&K) -> bool + Send + Sync) -> K
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let fitting = await_condition(api.clone(), name, |object: Option<&K>| object.is_some_and(&fits));
-    let Ok(object) = timeout(LIMIT, fitting).await else {
-        panic!("{name} never came to fit: {:#?}", api.get_opt(name).await);
-    };
-    object.unwrap().unwrap()
-}
-
-/// Waits for something, but not for ever.
-pub(crate) async fn within<T>(future: impl Future<Output = T>, what: &str) -> T {
-    timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
-
-/// Content that looks like a disk: not all of it is text.
-pub(crate) fn disk(size: usize) -> Vec<u8> {
-    (0..size).map(|index| u8::try_from(index % 251).unwrap()).collect()
-}
-
-pub(crate) fn is_ready(image: &Image) -> bool {
-    let conditions = image.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    conditions::is_ready(conditions, image.metadata.generation)
-}
-
-/// Reason and message of `Ready`.
-pub(crate) fn shown(image: &Image) -> (String, String) {
-    let conditions = image.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    conditions::find(conditions, READY).map(|c| (c.reason.clone(), c.message.clone())).unwrap_or_default()
-}
-
-pub(crate) fn id(image: &Image) -> String {
-    image.status.as_ref().and_then(|status| status.id.clone()).unwrap_or_default()
+/// The only user whose name begins with a namespace's.
+fn user_of(cloud: &Cloud, namespace: &str) -> Option<Entity> {
+    let beginning = format!("{namespace}-");
+    let mut all = cloud.keystone.all("users").filter(|user| user.text("name").starts_with(&beginning));
+    let user = all.next().cloned();
+    assert!(all.next().is_none(), "one user per namespace");
+    user
 }

@@ -30,6 +30,7 @@ pub struct Cloud {
     pub quotas: Quotas,
     /// What was asked so far.
     pub journal: Journal,
+    options: SimOptions,
     clock: Arc<Clock>,
     ids: Ids,
     base: String,
@@ -49,20 +50,25 @@ const API_VERSION: &str = "openstack-api-version";
 impl Cloud {
     pub(super) fn new(options: &SimOptions, clock: Arc<Clock>, base: String) -> Self {
         let mut ids = Ids::new(options.seed);
-        let endpoints = [endpoint::<Keystone>(&base), endpoint::<Glance>(&base)];
-        let bootstrap = Bootstrap { password: &options.admin_password, region: &options.region, services: &endpoints };
-        let keystone = Keystone::new(options, clock.now(), &mut ids, &bootstrap);
         Self {
-            keystone,
+            keystone: bootstrapped(options, clock.now(), &mut ids, &base),
             glance: Glance::new(options),
             faults: Faults::new(options.seed),
             quotas: Quotas::default(),
             journal: Journal::new(options.journal),
+            options: options.clone(),
             clock,
             ids,
             base,
             late: BTreeMap::new(),
         }
+    }
+
+    /// Puts a Keystone in place of this one that has nothing but its bootstrap, as when its database was lost. Tokens of
+    /// before stand for nothing any more.
+    pub fn replace_keystone(&mut self) {
+        let empty = bootstrapped(&self.options, self.clock.now(), &mut self.ids, &self.base);
+        self.keystone.replaced(empty);
     }
 
     /// A service by its prefix. The one place, beside the fields and the catalogue, that a new service is named in.
@@ -254,6 +260,12 @@ impl Cloud {
             entry.committed = !reads && answer.status.is_success();
         }
     }
+}
+
+fn bootstrapped(options: &SimOptions, now: Timestamp, ids: &mut Ids, base: &str) -> Keystone {
+    let services = [endpoint::<Keystone>(base), endpoint::<Glance>(base)];
+    let bootstrap = Bootstrap { password: &options.admin_password, region: &options.region, services: &services };
+    Keystone::new(options, now, ids, &bootstrap)
 }
 
 fn endpoint<S: Service>(base: &str) -> (&'static str, &'static str, String) {

@@ -69,6 +69,22 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// A refusal in the service's own words; the request is not carried out.
+    pub fn refusal(status: u16) -> Self {
+        Self::Answer { status, body: None, retry_after: None, commit: false }
+    }
+
+    /// A refusal in these words; the request is not carried out.
+    pub fn refusal_saying(status: u16, message: &str) -> Self {
+        let body = serde_json::json!({"message": message}).to_string();
+        Self::Answer { status, body: Some(body), retry_after: None, commit: false }
+    }
+
+    /// The request is carried out, and answered as if the service were down.
+    pub fn lost_answer() -> Self {
+        Self::Answer { status: 503, body: None, retry_after: None, commit: true }
+    }
+
     /// The word for it in the journal.
     pub fn name(&self) -> &'static str {
         match self {
@@ -154,14 +170,31 @@ impl Rule {
 
     /// The service is down.
     pub fn down(service: &str) -> Self {
-        let effect = Effect::Answer { status: 503, body: None, retry_after: None, commit: false };
-        Self { service: Some(service.to_owned()), ..Self::every(effect) }
+        Self { service: Some(service.to_owned()), ..Self::outage() }
+    }
+
+    /// All services are down.
+    pub fn outage() -> Self {
+        Self::every(Effect::refusal(503))
     }
 
     /// So many requests to a service are refused with 401, whatever their token.
     pub fn unauthorized(service: &str, times: u32) -> Self {
-        let effect = Effect::Answer { status: 401, body: None, retry_after: None, commit: false };
-        Self { service: Some(service.to_owned()), ..Self::every(effect) }.times(times)
+        Self { service: Some(service.to_owned()), ..Self::every(Effect::refusal(401)) }.times(times)
+    }
+
+    /// Only requests with a token of this project.
+    #[must_use]
+    pub fn in_project(mut self, id: &str) -> Self {
+        self.project_id = Some(id.to_owned());
+        self
+    }
+
+    /// Only requests with this text in their body.
+    #[must_use]
+    pub fn with_body(mut self, text: &str) -> Self {
+        self.body = Some(text.to_owned());
+        self
     }
 
     /// Only the first request that fits.

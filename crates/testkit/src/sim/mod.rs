@@ -35,7 +35,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 
 pub use self::{
     clock::Clock,
@@ -112,6 +112,8 @@ struct Shared {
     cloud: Mutex<Cloud>,
     clock: Arc<Clock>,
     arrivals: broadcast::Sender<Entry>,
+    /// How many requests were left hanging so far.
+    hung: watch::Sender<u64>,
     latency: Duration,
     keep_data: usize,
 }
@@ -139,6 +141,7 @@ impl Sim {
             cloud: Mutex::new(Cloud::new(&options, Arc::clone(&clock), url.clone())),
             clock,
             arrivals: broadcast::channel(ARRIVALS).0,
+            hung: watch::channel(0).0,
             latency: options.latency,
             keep_data: options.keep_data,
         });
@@ -197,6 +200,12 @@ impl Sim {
     /// The cloud's time.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
+    }
+
+    /// How many requests were left without an answer by [`Effect::Hang`] so far, those counted that were carried out
+    /// when they have been.
+    pub fn hung(&self) -> watch::Receiver<u64> {
+        self.shared.hung.subscribe()
     }
 
     /// Every request as it comes, before it is carried out.

@@ -172,8 +172,11 @@ async fn instead(
     }
     shared.cloud().answered(number, None);
     match effect {
-        // The connection ends with the client, or with the server.
-        Some(Effect::Hang { .. }) => std::future::pending().await,
+        Some(Effect::Hang { .. }) => {
+            shared.hung.send_modify(|hung| *hung += 1);
+            // the connection ends with the client, or with the server
+            std::future::pending::<()>().await;
+        }
         Some(Effect::Reset { .. }) => reset.store(true, Ordering::Release),
         _ => {}
     }

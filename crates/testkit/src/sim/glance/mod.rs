@@ -86,6 +86,14 @@ impl Glance {
         self.images.put(now, image);
     }
 
+    /// Changes an image as if somebody had done so. False if there is none.
+    pub fn edit(&mut self, now: Timestamp, id: &str, edit: impl FnOnce(&mut Image)) -> bool {
+        let Some(mut image) = self.image(id).cloned() else { return false };
+        edit(&mut image);
+        self.put(now, image);
+        true
+    }
+
     /// Deletes an image as if somebody had done so. False if there is none.
     pub fn remove(&mut self, now: Timestamp, id: &str) -> bool {
         let Some(image) = self.images.remove(now, id) else { return false };

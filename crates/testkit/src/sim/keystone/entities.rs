@@ -45,7 +45,7 @@ impl Entity {
     }
 
     /// Changes attributes; a new password or an end ends the tokens.
-    fn change(&mut self, mut asked: Map<String, Value>) {
+    pub(super) fn change(&mut self, mut asked: Map<String, Value>) {
         if let Some(secret) = take_secret(&mut asked) {
             self.secret = Some(secret);
             self.epoch += 1;

@@ -23,6 +23,12 @@ impl Keystone {
             .any(|id| self.entity(&ROLES, id).is_some_and(|found| found.text("name") == role))
     }
 
+    /// All grants: project or domain, user, and the role's name.
+    pub fn grants(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let name = |id: &str| self.entity(&ROLES, id).map_or("", |role| role.text("name"));
+        self.grants.iter().map(move |(target, user, role)| (target.as_str(), user.as_str(), name(role)))
+    }
+
     fn granted(&self, target: &str, user: &str) -> impl Iterator<Item = &str> {
         let first = (target.to_owned(), user.to_owned(), String::new());
         let (target, user) = (target.to_owned(), user.to_owned());

@@ -73,6 +73,13 @@ impl Keystone {
         keystone
     }
 
+    /// The same with an empty database in place of its own. Its keys are not lost: tokens of before can be read, and name
+    /// users and projects that are not there.
+    pub(super) fn replaced(&mut self, empty: Self) {
+        let before = std::mem::replace(self, empty);
+        self.tokens = before.tokens;
+    }
+
     fn bootstrap(&mut self, now: Timestamp, ids: &mut Ids, bootstrap: &Bootstrap<'_>) {
         let mut add =
             |kind, id: Option<&str>, body| self.add(kind, now, id.map_or_else(|| ids.hex(), str::to_owned), body);
@@ -129,6 +136,21 @@ impl Keystone {
         self.tables.get(collection)?.get(id).map(|entity| &**entity)
     }
 
+    /// The object of a collection that has this name, whatever its case.
+    pub fn find(&self, collection: &str, name: &str) -> Option<&Entity> {
+        self.tables.get(collection)?.by("name", &name.to_lowercase()).next().map(|entity| &**entity)
+    }
+
+    /// Changes an object's attributes as if an administrator had done so: a new `password` ends a user's tokens. False
+    /// if there is no such object.
+    pub fn edit(&mut self, now: Timestamp, collection: &str, id: &str, attributes: Map<String, Value>) -> bool {
+        let Some(table) = self.tables.get_mut(collection) else { return false };
+        let Some(mut entity) = table.get(id).map(|entity| (**entity).clone()) else { return false };
+        entity.change(attributes);
+        table.put(now, entity);
+        true
+    }
+
     /// Takes an object away as if an administrator had deleted it. False if there is none.
     pub fn remove(&mut self, now: Timestamp, collection: &str, id: &str) -> bool {
         let removed = self.tables.get_mut(collection).is_some_and(|table| table.remove(now, id).is_some());
@@ -136,6 +158,12 @@ impl Keystone {
             self.forget(now, id);
         }
         removed
+    }
+
+    /// What nobody but its owner may read: passwords, application credentials' secrets, tokens.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let held = self.tables.values().flat_map(Table::all).filter_map(|entity| entity.secret.as_deref());
+        held.chain(self.tokens.keys().map(String::as_str))
     }
 
     /// Ends every token, as lost keys do.

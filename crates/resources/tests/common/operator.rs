@@ -1,0 +1,60 @@
+//! The controllers at work, in a runtime of their own as in a process of their own.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use kube::{Client, Config};
+use kupenstack_resources::Settings;
+use kupenstack_runtime::{Context, metrics::Metrics};
+use tokio::{runtime::Runtime, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::cluster::OPERATOR;
+
+/// Longer than anything takes that can't be interrupted.
+const DYING: Duration = Duration::from_secs(10);
+
+pub(crate) struct Operator {
+    stop: CancellationToken,
+    controllers: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl Operator {
+    /// Starts the controllers, with nothing remembered.
+    pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
+        let (runtime, stop) = (runtime(), CancellationToken::new());
+        let settings = Settings { operator_namespace: OPERATOR.to_owned(), work_dir };
+        let stopped = stop.clone();
+        let controllers = runtime.spawn(async move {
+            let client = Client::try_from(kubernetes).unwrap();
+            let context = Context { client, metrics: Arc::<Metrics>::default(), stop: stopped };
+            let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
+            join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
+        });
+        Self { stop, controllers, runtime }
+    }
+
+    /// Lets passes under way end.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.controllers.await.unwrap();
+        self.runtime.shutdown_background();
+    }
+
+    /// Ends everything where it is, as a crash does.
+    pub(crate) fn crash(self) {
+        self.runtime.shutdown_background();
+    }
+
+    /// The same, and waits until nothing of it runs any more.
+    pub(crate) async fn kill(self) {
+        let runtime = self.runtime;
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(DYING)).await.unwrap();
+    }
+}
+
+/// A runtime for what outlives a test, or dies before it.
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
