@@ -41,7 +41,7 @@ fn data(image: &sim::Image) -> &[u8] {
 fn made(image: &mut sim::Image, name: &str, uid: &str, status: &'static str, bytes: usize, announced: &str) {
     image.name = Some(name.to_owned());
     image.status = status;
-    image.visibility = "private".to_owned();
+    "private".clone_into(&mut image.visibility);
     image.disk_format = Some("raw".to_owned());
     image.container_format = Some("bare".to_owned());
     image.properties.insert("kupenstack_mark".to_owned(), cluster().mark(uid));
