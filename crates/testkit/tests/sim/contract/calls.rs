@@ -21,7 +21,7 @@ pub(super) struct Call {
     pub(super) body: Option<(&'static str, String)>,
     /// Values for later calls: a name, and where it is in the answer.
     pub(super) keep: Vec<(&'static str, &'static str)>,
-    /// Whether only the second answer counts.
+    /// Whether it is to be refused, before long.
     pub(super) settles: bool,
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use kupenstack_testkit::sim::Sim;
@@ -14,6 +14,9 @@ use super::{
     calls::{Call, Who},
     shape,
 };
+
+/// When every process of Keystone has heard of a revocation.
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// A cloud, and its administrator.
 pub(super) struct Target {
@@ -99,12 +102,17 @@ impl<'a> Run<'a> {
         hex.replace_all(&text, "{id}").into_owned()
     }
 
-    /// Sends a call. What follows on a revocation is sent twice, since Keystone takes an ended token once more.
+    /// Sends a call. What follows on a revocation is sent until it is refused, since each process of Keystone may take an
+    /// ended token once more.
     pub(super) async fn send(&mut self, call: &Call) -> reqwest::Result<Seen> {
-        if call.settles {
-            self.send_once(call).await?;
+        let end = Instant::now() + SETTLED;
+        loop {
+            let seen = self.send_once(call).await?;
+            if !call.settles || seen.status >= 400 || Instant::now() > end {
+                return Ok(seen);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        self.send_once(call).await
     }
 
     async fn send_once(&mut self, call: &Call) -> reqwest::Result<Seen> {
