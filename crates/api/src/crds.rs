@@ -5,13 +5,20 @@ use kube::CustomResourceExt;
 
 use crate::{
     cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack},
-    resources::Image,
+    resources::{ClusterImage, Image},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut all =
-        vec![OpenStack::crd(), MariaDB::crd(), Memcached::crd(), Keystone::crd(), Glance::crd(), Image::crd()];
+    let mut all = vec![
+        OpenStack::crd(),
+        MariaDB::crd(),
+        Memcached::crd(),
+        Keystone::crd(),
+        Glance::crd(),
+        Image::crd(),
+        ClusterImage::crd(),
+    ];
     all.iter_mut().for_each(describe);
     all
 }

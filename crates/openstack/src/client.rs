@@ -6,7 +6,8 @@ use http::Method;
 use url::Url;
 
 use crate::{
-    CloudConfig, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface, Options, TokenInfo,
+    CloudConfig, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface, Options, ProjectScope,
+    TokenInfo,
     call::Call,
     catalog, service,
     session::{Session, Token},
@@ -54,6 +55,14 @@ impl Client {
     /// Asks Keystone for a new token even if one is held: the proof that it works and knows us.
     pub async fn authenticate(&self) -> Result<TokenInfo, Error> {
         self.0.session.renew().await.map(|token| token.info.clone())
+    }
+
+    /// The project it acts in. Asks Keystone only where the credentials name the project instead of giving its id.
+    pub async fn project_id(&self) -> Result<Option<String>, Error> {
+        match &self.0.session.credentials().project {
+            Some(ProjectScope::Id(id)) => Ok(Some(id.clone())),
+            _ => Ok(self.0.session.token().await?.info.project_id.clone()),
+        }
     }
 
     /// The status of a GET without a token, below the address where the service answers for itself: the proof that

@@ -3,19 +3,19 @@
 use std::{fmt::Debug, sync::Arc};
 
 use futures::future::BoxFuture;
-use kube::{Resource, core::NamespaceResourceScope};
+use kube::Resource;
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_core::Outcome;
 use kupenstack_openstack::Client;
 use kupenstack_runtime::Failure;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cloud::Site, stop::Stop};
+use crate::{cloud::Site, realm::Realm, stop::Stop};
 
-/// A namespaced resource kind of ours.
+/// A resource kind of ours. Its scope says whose its resources are.
 pub(crate) trait Kind:
     ResourceKind
-    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Resource<DynamicType = (), Scope: Realm>
     + Clone
     + Debug
     + Serialize
@@ -28,7 +28,7 @@ pub(crate) trait Kind:
 
 impl<K> Kind for K where
     K: ResourceKind
-        + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Resource<DynamicType = (), Scope: Realm>
         + Clone
         + Debug
         + Serialize
@@ -54,10 +54,11 @@ pub(crate) struct Target<K> {
     pub(crate) own_id: String,
     /// The cloud.
     pub(crate) site: Site,
-    /// The namespace's user; the administrator to delete what has lost that user.
+    /// Who makes and keeps the resource; the administrator to delete what has lost its maker.
     pub(crate) client: Client,
-    /// Whether the client may do anything to anything, so that only the mark tells what is ours.
-    pub(crate) as_admin: bool,
+    /// The project that our resource belongs to. Unknown where the administrator deletes what has lost its maker: the
+    /// client may then do anything to anything, and only the mark tells what is ours.
+    pub(crate) owner: Option<String>,
 }
 
 /// Makes one kind true. The flow calls these; none of them may know what comes before or after.

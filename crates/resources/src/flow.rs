@@ -11,10 +11,9 @@ use futures::{FutureExt, future::BoxFuture};
 use kube::{Api, Resource, ResourceExt, runtime::events::EventType};
 use kupenstack_api::{
     FINALIZER,
-    resources::{DeletionPolicy, PROJECT, PROJECT_ID, ResourceKind},
+    resources::{DeletionPolicy, ResourceKind},
 };
 use kupenstack_core::{Outcome, reason};
-use kupenstack_openstack::Client;
 use kupenstack_runtime::{Context, Events, Failure, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +21,12 @@ use self::report::Report;
 use crate::{
     actuator::{Actuator, Target},
     cloud::{Cloud, Site, Standing},
+    realm::{Realm, Worker, place_of},
     stop::{Stop, Verdict},
 };
+
+/// The scope of an actuator's kind: whose its resources are.
+type Scope<A> = <<A as Actuator>::Kind as Resource>::Scope;
 
 /// Drives all objects of one kind.
 pub(crate) struct Flow<A> {
@@ -83,22 +86,16 @@ impl<A: Actuator> Flow<A> {
             Err(wait) if report.was_ready() => return Err(Stop::Quiet(wait)),
             Err(wait) => return Err(wait.into()),
         };
-        self.project(object)?;
+        let place = place_of(object.as_ref());
+        Scope::<A>::open(&self.cloud, &place)?;
         if !apply::has_finalizer(object.as_ref(), FINALIZER) {
             apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?;
         }
-        let namespace = namespace_of(object.as_ref());
-        let Some(client) = self.cloud.project(site, &namespace).await? else {
-            self.cloud.distrust_project(&namespace);
-            let message = format!("the credentials of namespace {namespace} are missing, they are made anew");
-            return Err(Outcome::waiting(reason::PROJECT_NOT_READY, message).into());
+        let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else {
+            return Err(Scope::<A>::bereft(&self.cloud, &place).into());
         };
-        let target = Self::target(object, site, client);
-        let result = self.ensure(report, &target).await;
-        if result.as_ref().is_err_and(Stop::is_unauthorized) {
-            self.cloud.distrust_project(&namespace);
-        }
-        result
+        let result = self.ensure(report, &Self::target(object, site, &maker)).await;
+        result.inspect_err(|stop| maker.doubt(&self.cloud, stop))
     }
 
     /// Makes sure that the resource exists and is as declared.
@@ -164,17 +161,7 @@ impl<A: Actuator> Flow<A> {
         let Some(site) = self.cloud.site() else {
             return Err(Outcome::waiting(reason::CLOUD_UNAVAILABLE, "OpenStack is being set up").into());
         };
-        let namespace = namespace_of(object.as_ref());
-        let result = match self.cloud.project(&site, &namespace).await? {
-            Some(client) => self.erase(&Self::target(object, &site, client)).await,
-            None => self.erase_as_admin(object, &site).await,
-        };
-        let result = match result {
-            // the project's user is gone before the project's content: somebody helped
-            Err(stop) if stop.is_unauthorized() => self.erase_as_admin(object, &site).await,
-            result => result,
-        };
-        if let Some(wait) = result? {
+        if let Some(wait) = self.erase(object, &site).await? {
             return Ok(wait);
         }
         self.let_go(report).await?;
@@ -182,8 +169,26 @@ impl<A: Actuator> Flow<A> {
         Ok(gone("deleted"))
     }
 
+    /// Deletes as the maker, or, when that is gone, as who takes its place.
+    async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
+        if let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place_of(object.as_ref())).await? {
+            let erased = self.erase_as(&maker, object, site).await;
+            if !erased.as_ref().is_err_and(Stop::is_unauthorized) {
+                return erased;
+            }
+        }
+        let heir = Scope::<A>::heir(&self.cloud, site).await?;
+        self.erase_as(&heir, object, site).await
+    }
+
     /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
-    async fn erase(&self, target: &Target<A::Kind>) -> Result<Option<Outcome>, Stop> {
+    async fn erase_as(&self, worker: &Worker, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
+        let target = Self::target(object, site, worker);
+        let erased = self.erase_target(&target).await;
+        erased.inspect_err(|stop| worker.doubt(&self.cloud, stop))
+    }
+
+    async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Option<Outcome>, Stop> {
         let Some(resource) = self.actuator.observe(target).await? else { return Ok(None) };
         self.actuator.delete(target, &resource).await?;
         Ok(self.actuator.observe(target).await?.map(|resource| {
@@ -192,21 +197,8 @@ impl<A: Actuator> Flow<A> {
         }))
     }
 
-    /// Deletes with the administrator's rights what has lost the user it belongs to.
-    async fn erase_as_admin(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
-        let client = self.cloud.admin(site).await?;
-        let target = Target { as_admin: true, ..Self::target(object, site, client) };
-        let result = self.erase(&target).await;
-        if result.as_ref().is_err_and(Stop::casts_doubt_on_the_token) {
-            self.cloud.distrust_admin();
-        }
-        result
-    }
-
     async fn tell_of_deletion(&self, report: &Report<A::Kind>) {
-        let namespace = self.cloud.namespace(&namespace_of(report.object().as_ref()));
-        // a terminating namespace takes no events
-        if namespace.is_some_and(|n| n.metadata.deletion_timestamp.is_none()) {
+        if Scope::<A>::takes_events(&self.cloud, &place_of(report.object().as_ref())) {
             let note = format!("{} deleted", A::NOUN);
             self.events.publish(&report.reference(), EventType::Normal, "Deleted", &note).await;
         }
@@ -220,47 +212,24 @@ impl<A: Actuator> Flow<A> {
         Ok(())
     }
 
-    /// Waits until the object's namespace has a project.
-    fn project(&self, object: &Arc<A::Kind>) -> Result<(), Stop> {
-        let name = namespace_of(object.as_ref());
-        let wait = |message: String| Err(Outcome::waiting(reason::PROJECT_NOT_READY, message).into());
-        let Some(namespace) = self.cloud.namespace(&name) else {
-            return wait(format!("namespace {name} is not known yet"));
-        };
-        if namespace.metadata.deletion_timestamp.is_some() {
-            return wait(format!("namespace {name} is being deleted"));
-        }
-        if namespace.annotations().contains_key(PROJECT_ID) {
-            return Ok(());
-        }
-        if namespace.annotations().get(PROJECT).is_some_and(|value| value == "ignore") {
-            return wait(format!("namespace {name} has no project: its annotation {PROJECT} says ignore"));
-        }
-        wait(format!("namespace {name} has no project yet"))
-    }
-
-    fn target(object: &Arc<A::Kind>, site: &Site, client: Client) -> Target<A::Kind> {
+    fn target(object: &Arc<A::Kind>, site: &Site, worker: &Worker) -> Target<A::Kind> {
         let uid = object.uid().unwrap_or_default();
         Target {
             recorded: object.status().and_then(<A::Kind as ResourceKind>::id).map(ToOwned::to_owned),
             mark: site.cluster.mark(&uid),
             own_id: site.cluster.resource_id(&uid),
             site: site.clone(),
-            client,
-            as_admin: false,
+            client: worker.client.clone(),
+            owner: worker.owner.clone(),
             object: Arc::clone(object),
         }
     }
 
     fn api(&self, object: &Arc<A::Kind>) -> Api<A::Kind> {
-        Api::namespaced(self.cloud.kubernetes(), &namespace_of(object.as_ref()))
+        Scope::<A>::api(self.cloud.kubernetes(), &place_of(object.as_ref()))
     }
 }
 
 fn gone(message: &str) -> Outcome {
     Outcome::Done { reason: reason::DELETING, message: message.to_owned() }
-}
-
-fn namespace_of(object: &impl ResourceExt) -> String {
-    object.namespace().unwrap_or_default()
 }

@@ -1,13 +1,14 @@
-//! `Image`: fetched, inspected, converted if need be, and uploaded to Glance as the namespace's own user.
+//! `Image` and `ClusterImage`: fetched, inspected, converted if need be, and uploaded to Glance.
 
 mod fault;
 mod prepare;
+mod variant;
 mod wanted;
 
-use std::path::Path;
+use std::{marker::PhantomData, path::Path, sync::Arc};
 
 use futures::{FutureExt, TryStreamExt};
-use kupenstack_api::resources::{Image, ImageStatus};
+use kupenstack_api::resources::ImageStatus;
 use kupenstack_core::Outcome;
 use kupenstack_images::{Fetcher, Limits, QemuImg, QemuLimits, Workspace};
 use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatus as GlanceStatus};
@@ -16,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use self::{
     prepare::Prepared,
+    variant::Variant,
     wanted::{MARK, SIZE, SOURCE_FORMAT, Wanted},
 };
 use crate::{
@@ -28,16 +30,17 @@ const TRANSFERS: usize = 4;
 /// How many deleted images of one object are skipped. Glance forgets them when its database is purged.
 const MOST_REMAINS: usize = 256;
 
-/// Keeps images in Glance.
-pub(crate) struct ImageActuator {
+/// Where images are prepared, whatever their kind.
+pub(crate) struct Workshop {
     workspace: Workspace,
     fetcher: Fetcher,
     qemu: QemuImg,
     transfers: Semaphore,
 }
 
-impl ImageActuator {
-    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
+impl Workshop {
+    /// A workshop in a folder; what an earlier one left there is removed.
+    pub(crate) fn open(folder: &Path) -> Result<Self, Failure> {
         let unusable = |error: kupenstack_images::Error| Failure::new(error.reason(), error);
         Ok(Self {
             workspace: Workspace::open(folder).map_err(unusable)?,
@@ -46,27 +49,40 @@ impl ImageActuator {
             transfers: Semaphore::new(TRANSFERS),
         })
     }
+}
+
+/// Keeps the images of one kind in Glance.
+pub(crate) struct ImageActuator<K> {
+    workshop: Arc<Workshop>,
+    kind: PhantomData<fn(K)>,
+}
+
+impl<K: Variant> ImageActuator<K> {
+    pub(crate) fn new(workshop: &Arc<Workshop>) -> Self {
+        Self { workshop: Arc::clone(workshop), kind: PhantomData }
+    }
 
     /// By the recorded identifier or the first of our own, else by name and mark.
-    async fn find(&self, target: &Target<Image>) -> Result<Option<openstack::Image>, Stop> {
+    async fn find(&self, target: &Target<K>) -> Result<Option<openstack::Image>, Stop> {
         let service = target.client.image();
         let id = target.recorded.as_ref().unwrap_or(&target.own_id);
         if let Some(image) = service.get(id).await?.filter(|image| is_ours(image, target)) {
             return Ok(Some(image));
         }
-        let filter = ImageFilter { name: target.object.metadata.name.clone(), ..ImageFilter::default() };
+        let name = target.object.meta().name.clone();
+        let filter = ImageFilter { name, owner: target.owner.clone(), ..ImageFilter::default() };
         let same_name: Vec<openstack::Image> = service.list(&filter).try_collect().await?;
         Ok(same_name.into_iter().find(|image| is_ours(image, target)))
     }
 
-    async fn make(&self, target: &Target<Image>, progress: &dyn Progress) -> Result<openstack::Image, Stop> {
-        let wanted = Wanted::of(&target.object, &target.mark)?;
+    async fn make(&self, target: &Target<K>, progress: &dyn Progress) -> Result<openstack::Image, Stop> {
+        let wanted = Wanted::of(target.object.as_ref(), &target.mark)?;
         // a pass that would wait here for its turn would keep one that deletes an image from running
-        let Ok(_turn) = self.transfers.try_acquire() else {
+        let Ok(_turn) = self.workshop.transfers.try_acquire() else {
             let message = format!("{TRANSFERS} other images are on their way, this one has to wait");
             return Err(Outcome::waiting("Queued", message).into());
         };
-        let prepared = self.prepare(&wanted, progress).await?;
+        let prepared = self.workshop.prepare(&wanted, progress).await?;
         let image = register(target, &wanted, &prepared).await?;
         if is_whole(&image) {
             return Ok(image);
@@ -80,7 +96,11 @@ impl ImageActuator {
 /// Makes the image's record. Its identifier is chosen by us, so that a repeated request can't make another one: it is
 /// refused, and what is there is looked at. Glance never gives an identifier again, not even after a deletion; the
 /// next one is then derived from it, so that every identifier of an object can be found from the object alone.
-async fn register(target: &Target<Image>, wanted: &Wanted, prepared: &Prepared) -> Result<openstack::Image, Stop> {
+async fn register<K: Variant>(
+    target: &Target<K>,
+    wanted: &Wanted,
+    prepared: &Prepared,
+) -> Result<openstack::Image, Stop> {
     let service = target.client.image();
     let mut id = target.recorded.clone().unwrap_or_else(|| target.own_id.clone());
     for _ in 0..MOST_REMAINS {
@@ -102,7 +122,7 @@ async fn register(target: &Target<Image>, wanted: &Wanted, prepared: &Prepared) 
 }
 
 /// Uploads the data and makes sure that all of it arrived.
-async fn upload(target: &Target<Image>, id: &str, prepared: Prepared) -> Result<openstack::Image, Stop> {
+async fn upload<K: Variant>(target: &Target<K>, id: &str, prepared: Prepared) -> Result<openstack::Image, Stop> {
     let service = target.client.image();
     let length = prepared.file.length;
     service.upload(id, Some(length), prepared.file.into_stream()).await?;
@@ -118,12 +138,18 @@ async fn upload(target: &Target<Image>, id: &str, prepared: Prepared) -> Result<
     }
 }
 
-/// What carries our mark, or, as long as the cloud's policy guards what is not the namespace's, what we recorded.
-fn is_ours(image: &openstack::Image, target: &Target<Image>) -> bool {
+/// What carries our mark, or, as long as the project guards what is not its own, what we recorded. Whoever sees our
+/// identifiers and marks (those of public images are seen by all) may give them to an image of his own, so they count
+/// only in our project.
+fn is_ours<K: Variant>(image: &openstack::Image, target: &Target<K>) -> bool {
     let marked = image.properties.get(MARK) == Some(&target.mark);
-    let recorded = target.recorded.as_ref() == Some(&image.id) && !target.as_admin;
+    let recorded = target.recorded.as_ref() == Some(&image.id);
     let gone = matches!(image.status, GlanceStatus::Deleted | GlanceStatus::PendingDelete);
-    (marked || recorded) && !gone
+    !gone
+        && match &target.owner {
+            Some(owner) => image.owner.as_ref() == Some(owner) && (marked || recorded),
+            None => marked,
+        }
 }
 
 /// Whether it has all its data: as many bytes as were to be sent. A status that we do not know is not ours to judge.
@@ -143,16 +169,16 @@ fn is_open(image: &openstack::Image, length: u64) -> bool {
     image.status == GlanceStatus::Queued && image.properties.get(SIZE) == Some(&length.to_string())
 }
 
-impl Actuator for ImageActuator {
-    type Kind = Image;
+impl<K: Variant> Actuator for ImageActuator<K> {
+    type Kind = K;
     type Resource = openstack::Image;
 
-    const NAME: &'static str = "image";
+    const NAME: &'static str = K::NAME;
     const NOUN: &'static str = "Glance image";
     const SERVICES: &'static [&'static str] = &["Keystone", "Glance"];
     const CONCURRENCY: u16 = 16;
 
-    fn observe<'a>(&'a self, target: &'a Target<Image>) -> Step<'a, Option<openstack::Image>> {
+    fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<openstack::Image>> {
         self.find(target).boxed()
     }
 
@@ -160,12 +186,12 @@ impl Actuator for ImageActuator {
         is_whole(image)
     }
 
-    fn create<'a>(&'a self, target: &'a Target<Image>, progress: &'a dyn Progress) -> Step<'a, openstack::Image> {
+    fn create<'a>(&'a self, target: &'a Target<K>, progress: &'a dyn Progress) -> Step<'a, openstack::Image> {
         self.make(target, progress).boxed()
     }
 
-    fn updates<'a>(&'a self, target: &'a Target<Image>, image: &'a openstack::Image) -> Vec<Step<'a, ()>> {
-        let wanted = match Wanted::of(&target.object, &target.mark) {
+    fn updates<'a>(&'a self, target: &'a Target<K>, image: &'a openstack::Image) -> Vec<Step<'a, ()>> {
+        let wanted = match Wanted::of(target.object.as_ref(), &target.mark) {
             Ok(wanted) => wanted,
             Err(blocked) => return vec![futures::future::err(blocked.into()).boxed()],
         };
@@ -176,7 +202,7 @@ impl Actuator for ImageActuator {
         differences.into_iter().filter(|changes| !changes.is_empty()).map(step).collect()
     }
 
-    fn delete<'a>(&'a self, target: &'a Target<Image>, image: &'a openstack::Image) -> Step<'a, ()> {
+    fn delete<'a>(&'a self, target: &'a Target<K>, image: &'a openstack::Image) -> Step<'a, ()> {
         async move {
             match target.client.image().delete(&image.id).await {
                 // a volume or a server still reads from it
@@ -193,7 +219,7 @@ impl Actuator for ImageActuator {
         &image.id
     }
 
-    fn report(&self, _: &Target<Image>, image: &openstack::Image, status: &mut ImageStatus) -> Outcome {
+    fn report(&self, _: &Target<K>, image: &openstack::Image, status: &mut ImageStatus) -> Outcome {
         let bytes = |size: Option<u64>| size.and_then(|size| i64::try_from(size).ok());
         let is_raw = image.disk_format.as_deref() == Some("raw");
         status.size = bytes(image.size);

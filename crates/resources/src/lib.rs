@@ -1,23 +1,31 @@
 //! The dotted arrow: what users want from their OpenStack, as Kubernetes objects, made true.
 //!
 //! One generic [flow](flow) drives every resource kind through its [`Actuator`](actuator::Actuator); namespaces
-//! become projects beside it. All of them share one [`Cloud`](cloud::Cloud): where it is, whether it is up, and the
-//! clients of its users. This crate must not know how the cloud is deployed, Helm, or how a watch works.
+//! become projects beside it. What is in a namespace is made by the namespace's own user, what is in none by the
+//! cloud's administrator. All of them share one [`Cloud`](cloud::Cloud): where it is, whether it is up, and the clients
+//! of its users. This crate must not know how the cloud is deployed, Helm, or how a watch works.
 
 mod actuator;
 mod cloud;
 mod flow;
 mod image;
 mod projects;
+mod realm;
 mod stop;
 mod wake;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
+use kupenstack_api::resources::{ClusterImage, Image};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
 
-use crate::{actuator::Actuator, cloud::Cloud, flow::Flow, image::ImageActuator};
+use crate::{
+    actuator::Actuator,
+    cloud::Cloud,
+    flow::Flow,
+    image::{ImageActuator, Workshop},
+};
 
 /// What the controllers need to be told.
 #[derive(Clone, Debug)]
@@ -31,15 +39,21 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects` and `image`, none of them running yet. Has to be called within a tokio
+/// The controllers of this crate, `projects`, `image` and `clusterimage`, none of them running yet. Has to be called within a tokio
 /// runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
-    let image = ImageActuator::new(&settings.work_dir)?;
+    let workshop = Arc::new(Workshop::open(&settings.work_dir)?);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
-        ("image", run(cloud, image, context.clone()).boxed()),
+        kind(&cloud, ImageActuator::<Image>::new(&workshop), context),
+        kind(&cloud, ImageActuator::<ClusterImage>::new(&workshop), context),
     ])
+}
+
+/// The controller of one resource kind.
+fn kind<A: Actuator>(cloud: &Arc<Cloud>, actuator: A, context: &Context) -> Named {
+    (A::NAME, run(Arc::clone(cloud), actuator, context.clone()).boxed())
 }
 
 /// Runs the controller of one resource kind.

@@ -1,8 +1,10 @@
 //! `kupenstack.io/v1`: what users want from their OpenStack, as Kubernetes objects.
 
+mod cluster_image;
 mod image;
 mod shared;
 
+pub use cluster_image::{ClusterImage, ClusterImageSpec};
 pub use image::{Image, ImageFormat, ImageSpec, ImageStatus};
 pub use shared::{DeletionPolicy, ResourceKind};
 

@@ -5,8 +5,9 @@ use super::{Controller, Right, Scope};
 const OURS: &str = "kupenstack.io";
 
 pub(super) const CONTROLLERS: &[Controller] = &[
-    Controller { name: "projects", rights: &[CLOUD, NAMESPACES, PROJECTS, OCCUPANTS] },
+    Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
+    Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -57,15 +58,16 @@ const PROJECTS: &[Right] = &[
         verbs: &["create", "patch", "delete"],
         why: "credentials of each project's user",
     },
-    Right {
-        scope: Scope::DefaultNamespace,
-        group: "events.k8s.io",
-        resources: &["events"],
-        names: &[],
-        verbs: &["create", "patch"],
-        why: "events about namespaces, which are in no namespace",
-    },
 ];
+
+const EVENTS_IN_DEFAULT: &[Right] = &[Right {
+    scope: Scope::DefaultNamespace,
+    group: "events.k8s.io",
+    resources: &["events"],
+    names: &[],
+    verbs: &["create", "patch"],
+    why: "events about what is in no namespace",
+}];
 
 /// A namespace waits at its end for what is in its project.
 const OCCUPANTS: &[Right] = &[Right {
@@ -86,21 +88,29 @@ const EVENTS: &[Right] = &[Right {
     why: "events about objects in any namespace",
 }];
 
-const IMAGES: &[Right] = &[
-    Right {
-        scope: Scope::Cluster,
-        group: OURS,
-        resources: &["images"],
-        names: &[],
-        verbs: &["get", "list", "watch", "patch"],
-        why: "images as declared; their finalizer",
-    },
-    Right {
-        scope: Scope::Cluster,
-        group: OURS,
-        resources: &["images/status"],
-        names: &[],
-        verbs: PATCH,
-        why: "images as observed",
-    },
-];
+/// Rights on a resource kind, for its own controller.
+macro_rules! kind {
+    ($plural:literal) => {
+        &[
+            Right {
+                scope: Scope::Cluster,
+                group: OURS,
+                resources: &[$plural],
+                names: &[],
+                verbs: &["get", "list", "watch", "patch"],
+                why: "what is declared; its finalizer",
+            },
+            Right {
+                scope: Scope::Cluster,
+                group: OURS,
+                resources: &[concat!($plural, "/status")],
+                names: &[],
+                verbs: PATCH,
+                why: "what is observed of it",
+            },
+        ]
+    };
+}
+
+const IMAGES: &[Right] = kind!("images");
+const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");

@@ -88,6 +88,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
     let allowed = [
         "list kupenstack.io/images - -",
         "patch kupenstack.io/images:status default image",
+        "patch kupenstack.io/clusterimages:status - image",
         "patch namespaces - default",
         "get secrets openstack openstack-admin",
         "create events.k8s.io/events default -",
@@ -96,6 +97,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "list secrets openstack -",
         "get secrets default -",
         "delete kupenstack.io/images default image",
+        "create kupenstack.io/clusterimages - -",
         "delete namespaces - default",
         "update namespaces:finalize - default",
         "create apps/deployments openstack -",
@@ -126,7 +128,10 @@ async fn people_get_our_kinds_with_kubernetes_own_roles() {
     let write = format!("create kupenstack.io/images {namespace} -");
     let status = format!("patch kupenstack.io/images:status {namespace} -");
     check(stage, "viewer", &[&read], &[&write, &status]).await;
-    check(stage, "editer", &[&read, &write], &[&status, "create cluster.kupenstack.io/openstacks - -"]).await;
+    let curated = ["create cluster.kupenstack.io/openstacks - -", "create kupenstack.io/clusterimages - -"];
+    check(stage, "editer", &[&read, &write], &[&[status.as_str()], &curated[..]].concat()).await;
+    stage.kubectl(["create", "clusterrolebinding", "everywhere", "--clusterrole=edit", "--user=everywhere"]);
+    check(stage, "everywhere", &["list kupenstack.io/clusterimages - -"], &curated).await;
 }
 
 async fn patch(client: &Client, namespace: &str, metadata: Value) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use kupenstack_core::Outcome;
 use kupenstack_images::{Format, ImageFile, Progress as Bytes, Scratch};
 
-use super::{ImageActuator, fault, wanted::Wanted};
+use super::{Workshop, fault, wanted::Wanted};
 use crate::{actuator::Progress, stop::Stop};
 
 /// A file in the wanted format.
@@ -14,7 +14,7 @@ pub(super) struct Prepared {
     _scratch: Scratch,
 }
 
-impl ImageActuator {
+impl Workshop {
     /// Fetches the source, verifies and inspects it, and converts it if it has another format than the wanted one.
     pub(super) async fn prepare(&self, wanted: &Wanted, progress: &dyn Progress) -> Result<Prepared, Stop> {
         let location = wanted.source.location();

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kupenstack_api::resources::{Image, ImageFormat};
+use kupenstack_api::resources::ImageFormat;
 use kupenstack_core::{Outcome, reason};
 use kupenstack_images::{Checksum, Format, Source};
 use kupenstack_openstack::{self as openstack, ImageChange, NewImage, Visibility};
 
-use super::fault;
+use super::{fault, variant::Variant};
 
 /// Property with our ownership mark.
 pub(super) const MARK: &str = "kupenstack_mark";
@@ -57,14 +57,16 @@ pub(super) struct Wanted {
     name: String,
     min_disk: u32,
     min_ram: u32,
+    visibility: Visibility,
+    keeps_visibility: bool,
     declared: BTreeMap<String, String>,
     mark: String,
 }
 
 impl Wanted {
     /// Reads the object. What can't be is told by field and remedy.
-    pub(super) fn of(object: &Image, mark: &str) -> Result<Self, Outcome> {
-        let spec = &object.spec;
+    pub(super) fn of<K: Variant>(object: &K, mark: &str) -> Result<Self, Outcome> {
+        let spec = object.image();
         let invalid = |message: String| Outcome::blocked(reason::INVALID_SPEC, message);
         let checksum: Option<Checksum> = spec
             .checksum
@@ -81,9 +83,11 @@ impl Wanted {
         Ok(Self {
             source: Source::http(&spec.src, checksum).map_err(|error| fault::outcome(&error))?,
             format: format(spec.format),
-            name: object.metadata.name.clone().unwrap_or_default(),
+            name: object.meta().name.clone().unwrap_or_default(),
             min_disk: size("minDisk", spec.min_disk)?,
             min_ram: size("minRam", spec.min_ram)?,
+            visibility: K::VISIBILITY,
+            keeps_visibility: K::KEEPS_VISIBILITY,
             declared: spec.properties.clone(),
             mark: mark.to_owned(),
         })
@@ -99,7 +103,7 @@ impl Wanted {
             name: self.name.clone(),
             disk_format: self.format.glance_name().to_owned(),
             container_format: "bare".to_owned(),
-            visibility: Visibility::Private,
+            visibility: self.visibility.clone(),
             min_disk: self.min_disk,
             min_ram: self.min_ram,
             tags: Vec::new(),
@@ -112,7 +116,9 @@ impl Wanted {
         let name = (image.name.as_ref() != Some(&self.name)).then(|| ImageChange::set("name", self.name.clone()));
         let min_disk = (image.min_disk != self.min_disk).then(|| ImageChange::set("min_disk", self.min_disk));
         let min_ram = (image.min_ram != self.min_ram).then(|| ImageChange::set("min_ram", self.min_ram));
-        [name, min_disk, min_ram].into_iter().flatten().collect()
+        let strays = self.keeps_visibility && image.visibility != self.visibility;
+        let visibility = strays.then(|| ImageChange::set("visibility", self.visibility.to_string()));
+        [name, min_disk, min_ram, visibility].into_iter().flatten().collect()
     }
 
     /// What has to be set or removed of the image's properties.

@@ -1,0 +1,59 @@
+//! `ClusterImage`: a disk image for the VMs of every namespace.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DeletionPolicy, ImageSpec, ImageStatus, ResourceKind};
+use crate::{Conditions, HasConditions};
+
+/// A disk image that every project sees, made from a file on a web server. It becomes a public image in Glance, in
+/// the project of the cloud's administrator.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "kupenstack.io",
+    version = "v1",
+    kind = "ClusterImage",
+    plural = "clusterimages",
+    category = "kupenstack",
+    status = "ImageStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Format","type":"string","jsonPath":".spec.format"}"#,
+    printcolumn = r#"{"name":"Size","type":"integer","format":"int64","jsonPath":".status.size"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"ID","type":"string","jsonPath":".status.id","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterImageSpec {
+    /// What an `Image` has.
+    #[serde(flatten)]
+    pub image: ImageSpec,
+}
+
+impl HasConditions for ClusterImage {
+    fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
+        self.status.as_ref().map_or(&[], |s| &s.conditions)
+    }
+}
+
+impl ResourceKind for ClusterImage {
+    type Status = ImageStatus;
+
+    fn status(&self) -> Option<&ImageStatus> {
+        self.status.as_ref()
+    }
+    fn deletion_policy(&self) -> DeletionPolicy {
+        self.spec.image.deletion_policy
+    }
+    fn id(status: &ImageStatus) -> Option<&str> {
+        status.id.as_deref()
+    }
+    fn set_common(status: &mut ImageStatus, id: Option<String>, conditions: Conditions, generation: Option<i64>) {
+        status.id = id;
+        status.conditions = conditions;
+        status.observed_generation = generation;
+    }
+}
