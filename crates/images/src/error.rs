@@ -1,7 +1,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::Format;
+use crate::{AddressClass, Format};
 
 /// Who can put an error right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub enum Error {
         /// The HTTP status.
         status: u16,
     },
-    /// We may not read the address (401, 403, 407).
+    /// We may not read the address (401, 403).
     #[error("access to {url} is refused (HTTP {status})")]
     Forbidden {
         /// The address asked last.
@@ -77,6 +77,8 @@ pub enum Error {
         url: String,
         /// What is wrong with it.
         message: String,
+        /// Whether it is the certificate, not the protocol.
+        is_certificate: bool,
     },
     /// The server did not answer or send anything for too long.
     #[error("{url} did not answer in time")]
@@ -107,6 +109,20 @@ pub enum Error {
         url: String,
         /// Why it is not followed.
         message: String,
+    },
+    /// The address, or where a redirect leads, is one that images are not fetched from.
+    #[error("{url} leads to {class}, from where images are not fetched")]
+    ForbiddenAddress {
+        /// The address that was not asked.
+        url: String,
+        /// What is wrong with it.
+        class: AddressClass,
+    },
+    /// The file became another one while it was read, more than once.
+    #[error("{url} was changed while it was read, again and again")]
+    Changed {
+        /// The address asked last.
+        url: String,
     },
     /// The file has no content.
     #[error("{url} is empty")]
@@ -174,6 +190,12 @@ pub enum Error {
         /// How many bytes were to be written, when known.
         needed: Option<u64>,
     },
+    /// The folder for images is large enough, but other images are in it.
+    #[error("the folder for images is full of other images on their way: {needed} more bytes are needed")]
+    Crowded {
+        /// How many bytes were to be written.
+        needed: u64,
+    },
     /// The folder for images cannot be used.
     #[error("cannot {action}")]
     Io {
@@ -208,6 +230,8 @@ impl Error {
             Self::Timeout { .. } | Self::TooSlow { .. } => "SourceTimeout",
             Self::TooManyRedirects { .. } => "TooManyRedirects",
             Self::ForbiddenRedirect { .. } => "ForbiddenRedirect",
+            Self::ForbiddenAddress { .. } => "ForbiddenAddress",
+            Self::Changed { .. } => "SourceChanged",
             Self::Empty { .. } => "SourceEmpty",
             Self::TooLarge { .. } => "SourceTooLarge",
             Self::Truncated { .. } => "SourceTruncated",
@@ -217,6 +241,7 @@ impl Error {
             Self::Damaged { .. } => "DamagedImage",
             Self::ConversionFailed { .. } => "ConversionFailed",
             Self::NoSpace { .. } => "NoSpace",
+            Self::Crowded { .. } => "Queued",
             Self::Io { .. } => "StorageFailed",
             Self::ToolUnavailable { .. } => "ToolUnavailable",
             Self::Client(_) => "InvalidClientSettings",
@@ -232,6 +257,7 @@ impl Error {
             | Self::HostNotFound { .. }
             | Self::TooManyRedirects { .. }
             | Self::ForbiddenRedirect { .. }
+            | Self::ForbiddenAddress { .. }
             | Self::Empty { .. }
             | Self::TooLarge { .. }
             | Self::ChecksumMismatch { .. }
@@ -244,12 +270,46 @@ impl Error {
             | Self::Tls { .. }
             | Self::Timeout { .. }
             | Self::TooSlow { .. }
+            | Self::Changed { .. }
             | Self::Truncated { .. } => Actor::Source,
             Self::ConversionFailed { .. }
             | Self::NoSpace { .. }
+            | Self::Crowded { .. }
             | Self::Io { .. }
             | Self::ToolUnavailable { .. }
             | Self::Client(_) => Actor::Operator,
+        }
+    }
+
+    /// A copy, when the error is about the content of a file: the same file would bring the same error.
+    pub(crate) fn about_the_file(&self) -> Option<Self> {
+        Some(match self {
+            &Self::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
+            Self::ChecksumMismatch { expected, actual } => {
+                Self::ChecksumMismatch { expected: expected.clone(), actual: actual.clone() }
+            }
+            Self::UnsupportedFormat { message } => Self::UnsupportedFormat { message: message.clone() },
+            Self::UnsafeImage { message } => Self::UnsafeImage { message: message.clone() },
+            Self::Damaged { message } => Self::Damaged { message: message.clone() },
+            _ => return None,
+        })
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Unreachable { .. } | Self::HostNotFound { .. } | Self::Timeout { .. }
+        )
+    }
+
+    /// Whether it tells what there is at an address beside web servers: open and closed ports, other protocols.
+    /// A certificate that is not trusted tells of a web server only.
+    pub(crate) fn tells_of_the_network(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            Self::Tls { is_certificate, .. } => !is_certificate,
+            _ => false,
         }
     }
 

@@ -1,21 +1,23 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
-use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Response, StatusCode};
-use tokio::fs::File;
-use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::time::timeout;
 use tracing::debug;
-use url::Url;
 
-use crate::source::{Hasher, require_http, shown};
-use crate::{Error, Progress, Scratch, Source, Workspace};
+use crate::{Error, Guard, Progress, Proxies, Scratch, Source, Workspace};
 
+mod answer;
+mod asking;
+mod clients;
 mod failure;
+mod transfer;
+mod verdicts;
 
-/// How much is collected before it is written to disk.
-const WRITE_BUFFER: usize = 1 << 20;
+use answer::Identity;
+use asking::Asking;
+use clients::Clients;
+use transfer::Transfer;
+use verdicts::Verdicts;
 
 /// What a fetch may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +32,14 @@ pub struct Limits {
     pub idle: Duration,
     /// How long the whole may take: a server that sends a byte now and then is not silent.
     pub total: Duration,
+    /// How often in a row a broken transfer is continued without getting on.
+    pub continuations: usize,
+    /// The pause before the first continuation; it doubles with each that does not get on, with jitter.
+    pub pause: Duration,
 }
 
 impl Default for Limits {
-    /// 100 GiB, 5 redirects, 10 s, 30 s, 4 h.
+    /// 100 GiB, 5 redirects, 10 s, 30 s, 4 h, 5 continuations after 1 s and more.
     fn default() -> Self {
         Self {
             max_bytes: 100 << 30,
@@ -41,15 +47,32 @@ impl Default for Limits {
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             total: Duration::from_hours(4),
+            continuations: 5,
+            pause: Duration::from_secs(1),
         }
     }
 }
 
-/// Fetches images over HTTP. Proxies are taken from the environment.
-#[derive(Clone, Debug)]
+/// How images are fetched.
+#[derive(Clone, Debug, Default)]
+pub struct FetchSettings {
+    /// What a fetch may cost.
+    pub limits: Limits,
+    /// Where it may go.
+    pub guard: Guard,
+    /// Through which proxies.
+    pub proxies: Proxies,
+    /// A file with certificates (PEM) of authorities to trust beside the system's. A change of it is seen by the next
+    /// fetch.
+    pub ca_bundle: Option<PathBuf>,
+}
+
+/// Fetches images over HTTP.
+#[derive(Debug)]
 pub struct Fetcher {
-    client: Client,
     limits: Limits,
+    clients: Clients,
+    verdicts: Verdicts,
 }
 
 /// A fetched file, removed when this value is dropped.
@@ -61,33 +84,30 @@ pub struct Download {
     pub bytes: u64,
     /// Its SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// The server's `ETag`, to ask later whether the file has changed.
+    /// The server's `ETag`.
     pub etag: Option<String>,
-    /// The server's `Last-Modified`, for the same purpose.
+    /// The server's `Last-Modified`.
     pub last_modified: Option<String>,
     /// Where the redirects led to, without credentials and query.
     pub final_url: String,
+    /// How the file can be known again; nothing when it came in parts that nobody vouches for.
+    identity: Option<Identity>,
 }
 
 impl Fetcher {
-    /// A fetcher that trusts the system's certificate authorities and those in `extra_ca` (PEM).
+    /// A fetcher that trusts the system's certificate authorities and those of the settings.
     ///
-    /// The process must have installed a `rustls` crypto provider before.
-    pub fn new(limits: Limits, extra_ca: Option<&[u8]>) -> Result<Self, Error> {
-        let extra = extra_ca.map(Certificate::from_pem_bundle).transpose().map_err(Error::Client)?;
-        let client = Client::builder()
-            .user_agent(concat!("kupenstack/", env!("CARGO_PKG_VERSION")))
-            .tls_certs_merge(extra.unwrap_or_default())
-            // Followed by hand: each step is checked and each failure has its own name.
-            .redirect(Policy::none())
-            .connect_timeout(limits.connect)
-            .read_timeout(limits.idle)
-            .build()
-            .map_err(Error::Client)?;
-        Ok(Self { client, limits })
+    /// The process must have installed a `rustls` crypto provider before. Fails when a proxy's address or the
+    /// certificates cannot be used.
+    pub fn new(settings: FetchSettings) -> Result<Self, Error> {
+        let limits = settings.limits.clone();
+        Ok(Self { limits, clients: Clients::new(settings)?, verdicts: Verdicts::default() })
     }
 
-    /// Fetches a file into the workspace and verifies its checksum. Dropping the future removes what was fetched.
+    /// Fetches a file into the workspace and verifies its checksum. A transfer that breaks is continued. Dropping the
+    /// future removes what was fetched.
+    ///
+    /// A file that was found wrong is not fetched again before it changes or a day has passed.
     pub async fn fetch(
         &self,
         source: &Source,
@@ -100,114 +120,35 @@ impl Fetcher {
             .unwrap_or_else(|_| Err(Error::TooSlow { url: source.location(), limit }))
     }
 
+    /// Remembers that a fetched file is not what it should be, so that [`Self::fetch`] fails with the same error as
+    /// long as the server offers the same file. Errors that are not about the file are not remembered.
+    pub fn reject(&self, source: &Source, download: &Download, error: &Error) {
+        if let Some(identity) = &download.identity {
+            self.verdicts.remember(source, identity.clone(), error);
+        }
+    }
+
     async fn fetch_in_any_time(
         &self,
         source: &Source,
         workspace: &Workspace,
         on_progress: impl FnMut(Progress) + Send,
     ) -> Result<Download, Error> {
-        let response = self.open(source).await?;
-        let url = shown(response.url());
-        let announced = response.content_length();
-        self.check_announced(&url, announced, workspace)?;
-        let (etag, last_modified) = (header(&response, &ETAG), header(&response, &LAST_MODIFIED));
-        let file = workspace.scratch()?;
-        let mut hasher = Hasher::for_checksum(source.checksum());
-        let bytes = self.store(response, &url, &file, &mut hasher, on_progress).await?;
-        if bytes == 0 {
-            return Err(Error::Empty { url });
+        let asking = Asking { clients: self.clients.current().await?, source, limits: &self.limits };
+        let known = self.verdicts.known(source);
+        let response = asking.first(known.as_ref()).await?;
+        if let Some(known) = known.filter(|known| known.identity.is_of(&response)) {
+            debug!(url = source.location(), "the file is still the one that was found wrong");
+            return Err(known.error);
         }
-        let digests = hasher.finish();
-        if let Some(checksum) = source.checksum() {
-            digests.verify(checksum)?;
+        let mut transfer = Transfer::begin(asking, response, workspace).await?;
+        transfer.run(on_progress).await?;
+        let (download, digests) = transfer.finish().await?;
+        if let Some(Err(error)) = source.checksum().map(|checksum| digests.verify(checksum)) {
+            self.reject(source, &download, &error);
+            return Err(error);
         }
-        debug!(url, bytes, sha256 = digests.sha256, "fetched an image");
-        Ok(Download { file, bytes, sha256: digests.sha256, etag, last_modified, final_url: url })
+        debug!(url = download.final_url, bytes = download.bytes, sha256 = download.sha256, "fetched an image");
+        Ok(download)
     }
-
-    /// Asks for the file and follows redirects.
-    async fn open(&self, source: &Source) -> Result<Response, Error> {
-        let mut url = source.url().clone();
-        for _ in 0..=self.limits.max_redirects {
-            let request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
-            let response = request.send().await.map_err(|error| failure::of_request(&url, &error))?;
-            match response.status() {
-                StatusCode::OK => return plain(response, &url),
-                StatusCode::NO_CONTENT => return Err(Error::Empty { url: shown(&url) }),
-                status if status.is_redirection() => url = next(&url, &response, source.checksum().is_some())?,
-                status => return Err(failure::of_status(&url, status)),
-            }
-        }
-        Err(Error::TooManyRedirects { url: source.location(), limit: self.limits.max_redirects })
-    }
-
-    fn check_announced(&self, url: &str, announced: Option<u64>, workspace: &Workspace) -> Result<(), Error> {
-        match announced {
-            Some(0) => Err(Error::Empty { url: url.to_owned() }),
-            Some(bytes) if bytes > self.limits.max_bytes => {
-                Err(Error::TooLarge { bytes, limit: self.limits.max_bytes })
-            }
-            Some(bytes) => workspace.require_space(bytes),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes the body to disk while hashing it, one chunk in memory at a time. Returns its length.
-    async fn store(
-        &self,
-        mut response: Response,
-        url: &str,
-        file: &Scratch,
-        hasher: &mut Hasher,
-        mut on_progress: impl FnMut(Progress) + Send,
-    ) -> Result<u64, Error> {
-        let total = response.content_length();
-        let file = File::create(file.path()).await.map_err(Error::writing(None))?;
-        let mut file = BufWriter::with_capacity(WRITE_BUFFER, file);
-        let mut done = 0;
-        while let Some(chunk) = response.chunk().await.map_err(|error| failure::of_body(url, done, &error))? {
-            let length = chunk.len() as u64;
-            done += length;
-            if done > self.limits.max_bytes {
-                return Err(Error::TooLarge { bytes: done, limit: self.limits.max_bytes });
-            }
-            hasher.update(&chunk);
-            file.write_all(&chunk).await.map_err(Error::writing(Some(length)))?;
-            on_progress(Progress { done, total });
-        }
-        file.flush().await.map_err(Error::writing(None))?;
-        match total {
-            Some(total) if total != done => {
-                let message = format!("{total} were announced");
-                Err(Error::Truncated { url: url.to_owned(), received: done, message })
-            }
-            _ => Ok(done),
-        }
-    }
-}
-
-/// Refuses a body in a content encoding, which we did not ask for and would store as if it were the image.
-fn plain(response: Response, url: &Url) -> Result<Response, Error> {
-    match header(&response, &CONTENT_ENCODING).as_deref() {
-        None | Some("identity") => Ok(response),
-        Some(encoding) => Err(Error::UnsupportedFormat { message: format!("{} is sent as {encoding}", shown(url)) }),
-    }
-}
-
-/// Where a redirect leads. Leaving TLS is safe only for a file whose checksum is known.
-fn next(url: &Url, response: &Response, checksum_known: bool) -> Result<Url, Error> {
-    let refuse = |message: String| Error::ForbiddenRedirect { url: shown(url), message };
-    let Some(location) = header(response, &LOCATION) else {
-        return Err(failure::of_status(url, response.status()));
-    };
-    let next = url.join(&location).map_err(|error| refuse(error.to_string()))?;
-    require_http(&next).map_err(|scheme| refuse(format!("scheme `{scheme}` is not http or https")))?;
-    if url.scheme() == "https" && next.scheme() == "http" && !checksum_known {
-        return Err(refuse("from https to http without a checksum".to_owned()));
-    }
-    Ok(next)
-}
-
-fn header(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }

@@ -6,22 +6,23 @@ use std::path::Path;
 
 use crate::{Error, Format};
 
+mod vhd;
+mod vmdk;
+
 /// Enough for every header and for the first volume descriptor of a CD.
 const HEAD: u64 = 64 << 10;
 const SECTOR: u64 = 512;
-/// The most of a VMDK's embedded description that is read.
-const MAX_DESCRIPTION: u64 = 64 << 10;
 
 /// Files that hold a disk image inside, or none at all.
 const FOREIGN: [(usize, &[u8], &str); 15] = [
-    (0, b"\x1f\x8b", "a gzip file; unpack it first"),
-    (0, b"\xfd7zXZ\0", "an xz file; unpack it first"),
-    (0, b"BZh", "a bzip2 file; unpack it first"),
-    (0, b"\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
-    (0, b"\x04\x22\x4d\x18", "an lz4 file; unpack it first"),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
-    (0, b"PK\x03\x04", "a zip archive; unpack it first"),
-    (257, b"ustar", "a tar archive; unpack it first"),
+    (0, b"\x1f\x8b\x08", "a gzip file; unpack it first (gunzip)"),
+    (0, b"\xfd7zXZ\0", "an xz file; unpack it first (unxz)"),
+    (0, b"BZh", "a bzip2 file; unpack it first (bunzip2)"),
+    (0, b"\x28\xb5\x2f\xfd", "a zstd file; unpack it first (unzstd)"),
+    (0, b"\x04\x22\x4d\x18", "an lz4 file; unpack it first (unlz4)"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack the image in it first"),
+    (0, b"PK\x03\x04", "a zip archive; unpack the image in it first"),
+    (257, b"ustar", "a tar archive, such as an OVA; unpack the image in it first"),
     (0, b"QED\0", "a QED image"),
     (0, b"# Disk DescriptorFile", "the description of a VMDK in several files"),
     (0, b"COWD", "an extent of a VMDK in several files"),
@@ -37,38 +38,51 @@ pub(crate) fn detect(path: &Path) -> Result<Format, Error> {
     detect_in(&mut file)
 }
 
+/// Refuses by the beginning of a file what would be refused when all of it is there.
+pub(crate) fn refuse_early(beginning: &[u8]) -> Result<(), Error> {
+    let packed = FOREIGN.iter().filter(|(offset, ..)| *offset == 0);
+    packed.into_iter().find(|(_, magic, _)| beginning.starts_with(magic)).map_or(Ok(()), |(.., what)| Err(unsupported(what)))
+}
+
 fn detect_in<F: Read + Seek>(file: &mut F) -> Result<Format, Error> {
     let length = file.seek(SeekFrom::End(0)).map_err(Error::io("read the image"))?;
     let head = Bytes(read(file, 0, HEAD)?);
     if length < SECTOR {
         return Err(unsupported("shorter than one sector"));
     }
-    if head.has(0, b"QFI\xfb") {
-        return qcow2(&head);
-    }
-    if head.has(0, b"KDMV") {
-        return vmdk(&head, file);
-    }
-    if head.has(0, b"vhdxfile") {
-        return Ok(Format::Vhdx);
-    }
-    if head.has(0x40, &[0x7f, 0x10, 0xda, 0xbe]) {
-        return Ok(Format::Vdi);
-    }
-    for at in [0, length - SECTOR] {
-        let footer = Bytes(read(file, at, SECTOR)?);
-        if footer.has(0, b"conectix") {
-            return vhd(&footer);
+    let footer = Bytes(read(file, length - SECTOR, SECTOR)?);
+    match claims(&head, &footer)[..] {
+        [] => refuse_foreign(&head).map(|()| Format::Raw),
+        [format] => {
+            match format {
+                Format::Qcow2 => qcow2(&head),
+                Format::Vmdk => vmdk::check(&head, file),
+                Format::Vdi => vdi(&head),
+                Format::Vhd => vhd::check([&head, &footer]),
+                Format::Vhdx => vhd::check_vhdx(file),
+                Format::Iso | Format::Raw => Ok(()),
+            }?;
+            Ok(format)
         }
+        // Which of them it is, every program would decide for itself, and what one has checked another would not read.
+        [one, other, ..] => Err(unsafe_image(&format!("it is both {one} and {other}"))),
     }
-    if head.has(0x8001, b"CD001") {
-        return Ok(Format::Iso);
-    }
-    refuse_foreign(&head)?;
-    Ok(Format::Raw)
 }
 
-fn qcow2(head: &Bytes) -> Result<Format, Error> {
+/// The formats whose marks a file carries.
+fn claims(head: &Bytes, footer: &Bytes) -> Vec<Format> {
+    let marks = [
+        (head.has(0, b"QFI\xfb"), Format::Qcow2),
+        (head.has(0, b"KDMV"), Format::Vmdk),
+        (head.has(0, b"vhdxfile"), Format::Vhdx),
+        (head.has(0x40, &[0x7f, 0x10, 0xda, 0xbe]), Format::Vdi),
+        (head.has(0, vhd::COOKIE) || footer.has(0, vhd::COOKIE), Format::Vhd),
+        (head.has(0x8001, b"CD001"), Format::Iso),
+    ];
+    marks.into_iter().filter_map(|(is_there, format)| is_there.then_some(format)).collect()
+}
+
+fn qcow2(head: &Bytes) -> Result<(), Error> {
     const EXTERNAL_DATA: u64 = 1 << 2;
     let version = head.be32(4);
     if !matches!(version, 2 | 3) {
@@ -83,55 +97,15 @@ fn qcow2(head: &Bytes) -> Result<Format, Error> {
     if version == 3 && head.be64(72) & EXTERNAL_DATA != 0 {
         return Err(unsafe_image("its data is in another file"));
     }
-    Ok(Format::Qcow2)
+    Ok(())
 }
 
-/// A sparse VMDK carries a description in text, which may name any file as its parent or as an extent.
-fn vmdk<F: Read + Seek>(head: &Bytes, file: &mut F) -> Result<Format, Error> {
-    let (capacity, offset, sectors) = (head.le64(12), head.le64(28), head.le64(36));
-    if capacity == 0 {
-        return Err(unsafe_image("its data is in other files"));
-    }
-    if offset == 0 || sectors == 0 {
-        return Err(unsupported("an extent of a VMDK in several files"));
-    }
-    let size = sectors.saturating_mul(SECTOR).min(MAX_DESCRIPTION);
-    let description = read(file, offset.saturating_mul(SECTOR), size)?;
-    check_description(&String::from_utf8_lossy(&description))?;
-    Ok(Format::Vmdk)
-}
-
-fn check_description(text: &str) -> Result<(), Error> {
-    const WHOLE: [&str; 2] = ["monolithicsparse", "streamoptimized"];
-    let text = text.trim_end_matches('\0').to_ascii_lowercase();
-    let mut kind = None;
-    let mut extents = 0;
-    for line in text.lines().map(str::trim) {
-        if let Some((key, value)) = line.split_once('=') {
-            let value = value.trim().trim_matches('"');
-            match key.trim() {
-                "createtype" => kind = Some(value.to_owned()),
-                "parentcid" if value != "ffffffff" => return Err(unsafe_image("it has a parent image")),
-                "parentfilenamehint" => return Err(unsafe_image("it has a parent image")),
-                _ => {}
-            }
-        } else if ["rw ", "rdonly ", "noaccess "].iter().any(|access| line.starts_with(access)) {
-            extents += 1;
-        }
-    }
-    match kind {
-        Some(kind) if !WHOLE.contains(&kind.as_str()) => Err(unsafe_image(&format!("it is a VMDK of type {kind}"))),
-        Some(_) if extents == 1 => Ok(()),
-        Some(_) => Err(unsafe_image(&format!("it has {extents} extents"))),
-        None => Err(unsupported("a VMDK without a description")),
-    }
-}
-
-fn vhd(footer: &Bytes) -> Result<Format, Error> {
-    match footer.be32(60) {
-        2 | 3 => Ok(Format::Vhd),
-        4 => Err(unsafe_image("it has a parent image")),
-        kind => Err(unsupported(&format!("VHD type {kind}"))),
+/// Images are dynamic (1) or static (2); others are changes to another image, or what was undone of one.
+fn vdi(head: &Bytes) -> Result<(), Error> {
+    match head.le32(0x4c) {
+        1 | 2 => Ok(()),
+        3 | 4 => Err(unsafe_image("it has a parent image")),
+        kind => Err(unsupported(&format!("VDI type {kind}"))),
     }
 }
 
@@ -191,7 +165,18 @@ impl Bytes {
         u64::from_be_bytes(self.array(offset))
     }
 
+    fn le16(&self, offset: usize) -> u16 {
+        u16::from_le_bytes(self.array(offset))
+    }
+
+    fn le32(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.array(offset))
+    }
+
     fn le64(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.array(offset))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,17 +10,21 @@
 mod error;
 mod fetch;
 mod format;
+mod guard;
 mod header;
 mod progress;
+mod proxy;
 mod qemu;
 mod source;
 mod upload;
 mod workspace;
 
 pub use error::{Actor, Error};
-pub use fetch::{Download, Fetcher, Limits};
+pub use fetch::{Download, FetchSettings, Fetcher, Limits};
 pub use format::{Format, UnknownFormat};
+pub use guard::{AddressClass, Guard};
 pub use progress::Progress;
+pub use proxy::Proxies;
 pub use qemu::{Inspection, QemuImg, QemuLimits};
 pub use source::{Algorithm, Checksum, InvalidChecksum, Source};
 pub use upload::ImageFile;

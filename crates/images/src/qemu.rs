@@ -23,7 +23,8 @@ const MAX_OUTPUT: usize = 1 << 20;
 /// The flag that opens a file past the page cache.
 const DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits().cast_signed();
 const MAX_MESSAGE: usize = 1024;
-const NO_SPACE: &str = "No space left on device";
+/// What the system says when a disk, or somebody's share of it, is full.
+const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 /// What `qemu-img` may cost. Its input comes from strangers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +37,19 @@ pub struct QemuLimits {
     pub convert: Duration,
     /// The largest disk an image may unfold to, in bytes.
     pub max_virtual_size: u64,
+    /// The largest file a conversion may make, in bytes; holes count, as they are uploaded.
+    pub max_output: u64,
 }
 
 impl Default for QemuLimits {
-    /// 1 GiB of memory, 30 s to inspect, 2 h to convert, disks of 2 TiB.
+    /// 1 GiB of memory, 30 s to inspect, 2 h to convert, disks of 2 TiB, files of 1 TiB as Glance's `image_size_cap`.
     fn default() -> Self {
         Self {
             memory: 1 << 30,
             inspect: Duration::from_secs(30),
             convert: Duration::from_hours(2),
             max_virtual_size: 2 << 40,
+            max_output: 1 << 40,
         }
     }
 }
@@ -86,7 +90,7 @@ impl QemuImg {
             .map_err(|error| Error::io("read the image")(error.into()))??;
         let arguments = ["info", "--output=json", "-f", format.driver()].map(OsString::from);
         let info: Info = self.describe(arguments, path).await?;
-        info.check()?;
+        info.check(path)?;
         if info.virtual_size > self.limits.max_virtual_size {
             return Err(Error::TooLarge { bytes: info.virtual_size, limit: self.limits.max_virtual_size });
         }
@@ -105,8 +109,7 @@ impl QemuImg {
         if to == Format::Iso {
             return Err(Error::UnsupportedFormat { message: "nothing can be converted to iso".to_owned() });
         }
-        workspace.require_space(self.measure(path, image).await?)?;
-        let converted = workspace.scratch()?;
+        let converted = self.room(path, image, to, workspace).await?;
         let mut arguments: Vec<OsString> =
             ["convert", "-p", "-f", image.format.driver(), "-O", to.driver()].map(OsString::from).into();
         arguments.extend(["-T", caching(path), "-t", caching(converted.path())].map(OsString::from));
@@ -125,6 +128,25 @@ impl QemuImg {
             Err(Failure::Timeout) => Err(failed(format!("not done within {:?}", self.limits.convert))),
             Err(failure) => Err(unrunnable(&failure)),
         }
+    }
+
+    /// A file for the result, with room for what it will take, beside the source.
+    async fn room(
+        &self,
+        path: &Path,
+        image: &Inspection,
+        to: Format,
+        workspace: &Workspace,
+    ) -> Result<Scratch, Error> {
+        let content = self.measure(path, image).await?;
+        let length = if to == Format::Raw { image.virtual_size } else { content };
+        if length > self.limits.max_output {
+            return Err(Error::TooLarge { bytes: length, limit: self.limits.max_output });
+        }
+        let source = tokio::fs::metadata(path).await.map_err(Error::io("look at the image"))?.len();
+        let converted = workspace.scratch()?;
+        converted.reserve_beside(content, source)?;
+        Ok(converted)
     }
 
     /// How many bytes the image's content takes, holes left out.
@@ -205,7 +227,7 @@ fn judge(finished: &Finished, failed: impl FnOnce(String) -> Error) -> Result<()
     if finished.status.code() == Some(NOT_THERE) {
         return Err(Error::ToolUnavailable { message: message.to_owned() });
     }
-    if message.contains(NO_SPACE) {
+    if FULL.iter().any(|full| message.contains(full)) {
         return Err(Error::NoSpace { needed: None });
     }
     let end = message.char_indices().nth(MAX_MESSAGE).map_or(message.len(), |(index, _)| index);
@@ -235,7 +257,7 @@ struct Measured {
 
 impl Info {
     /// The second look, with `qemu-img`'s own eyes, at what the header was checked for already.
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self, path: &Path) -> Result<(), Error> {
         let refuse = |message: &str| Err(Error::UnsafeImage { message: message.to_owned() });
         if self.backing_filename.is_some() {
             return refuse("it has a backing file");
@@ -245,6 +267,11 @@ impl Info {
         }
         if self.format_specific.pointer("/data/data-file").is_some() {
             return refuse("its data is in another file");
+        }
+        let extents = self.format_specific.pointer("/data/extents").and_then(Value::as_array);
+        let is_own = |extent: &Value| extent["filename"].as_str() == path.to_str();
+        if extents.is_some_and(|extents| !extents.iter().all(is_own)) {
+            return refuse("its data is in other files");
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use std::net::TcpListener;
 use std::pin::pin;
 
 use futures::TryStreamExt;
-use kupenstack_images::{Fetcher, Format, ImageFile, Limits, QemuImg, QemuLimits, Source, Workspace};
+use kupenstack_images::{
+    FetchSettings, Fetcher, Format, Guard, ImageFile, QemuImg, QemuLimits, Source, Workspace,
+};
 
 const MIB: u64 = 1 << 20;
 /// Twenty times what may be used.
@@ -19,9 +21,10 @@ const ALLOWED: u64 = 32 * MIB;
 async fn an_image_is_fetched_inspected_converted_and_read_in_bounded_memory() {
     rustls::crypto::ring::default_provider().install_default().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let workspace = Workspace::open(folder.path()).unwrap();
+    let workspace = Workspace::open(folder.path(), None).unwrap();
     let source = Source::http(&serve_noise(), None).unwrap();
-    let fetcher = Fetcher::new(Limits::default(), None).unwrap();
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
+    let fetcher = Fetcher::new(FetchSettings { guard, ..FetchSettings::default() }).unwrap();
     let qemu = QemuImg::new(QemuLimits::default());
 
     let before = anonymous_memory();

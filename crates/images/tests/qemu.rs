@@ -24,7 +24,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let workspace = Workspace::open(folder.path().join("workspace")).unwrap();
+        let workspace = Workspace::open(folder.path().join("workspace"), None).unwrap();
         Self { folder, workspace }
     }
 
@@ -184,6 +184,74 @@ async fn a_vhd_with_a_parent_is_refused() {
     assert_eq!(refusal(&image).await.reason(), "UnsafeImage");
 }
 
+#[tokio::test]
+async fn a_vmdk_whose_parent_is_where_only_qemu_looks_is_refused() {
+    let place = Place::new();
+    let image = place.image(Format::Vmdk);
+    let bytes = fs::read(&image).unwrap();
+    // The header points to a good description at another place than the usual one.
+    let elsewhere = bytes.len().next_multiple_of(512);
+    let mut moved = bytes.clone();
+    moved.resize(elsewhere, 0);
+    moved.extend_from_slice(&bytes[512..512 * 21]);
+    moved[28..36].copy_from_slice(&u64::try_from(elsewhere / 512).unwrap().to_le_bytes());
+    fs::write(&image, &moved).unwrap();
+    assert!(qemu().inspect(&image).await.is_ok(), "so far it is a good image");
+    patch(&image, 512, b"CID=1\nparentCID=00000001\nparentFileNameHint=\"/etc/shadow\"\n\0");
+    assert_eq!(refusal(&image).await.reason(), "UnsafeImage");
+
+    let image = place.image(Format::Vmdk);
+    patch(&image, 36, &1000_u64.to_le_bytes());
+    assert_eq!(refusal(&image).await.reason(), "UnsupportedFormat", "a description too long to be read to its end");
+}
+
+#[rstest]
+#[case::vdi(Format::Vdi, 0x4c, &[4, 0, 0, 0])]
+#[case::vhdx(Format::Vhdx, 0, &[])]
+#[tokio::test]
+async fn changes_to_another_image_are_refused(#[case] format: Format, #[case] at: u64, #[case] patched: &[u8]) {
+    let place = Place::new();
+    let image = place.image(format);
+    if format == Format::Vhdx {
+        let parameters: [u8; 16] =
+            [0x37, 0x67, 0xa1, 0xca, 0x36, 0xfa, 0x43, 0x4d, 0xb3, 0xb6, 0x33, 0xf0, 0xaa, 0x44, 0xe7, 0x6b];
+        let bytes = fs::read(&image).unwrap();
+        let entry = bytes.windows(16).position(|window| window == parameters).unwrap();
+        let table = bytes.windows(8).position(|window| window == b"metadata").unwrap();
+        let item = u32::from_le_bytes(bytes[entry + 16..entry + 20].try_into().unwrap());
+        patch(&image, u64::try_from(table).unwrap() + u64::from(item) + 4, &2_u32.to_le_bytes());
+    } else {
+        patch(&image, at, patched);
+    }
+    let error = refusal(&image).await;
+    assert!(matches!(&error, Error::UnsafeImage { message } if message.contains("parent")), "{error:?}");
+}
+
+/// Two programs that looked at such a file would see two different disks.
+#[rstest]
+#[case::qcow2_and_vhd(Format::Qcow2, None, b"conectix")]
+#[case::qcow2_and_iso(Format::Qcow2, Some(0x8001), b"CD001")]
+#[case::vdi_and_qcow2(Format::Vdi, Some(0), b"QFI\xfb\0\0\0\x03")]
+#[tokio::test]
+async fn a_file_of_two_formats_is_refused(#[case] format: Format, #[case] at: Option<u64>, #[case] mark: &[u8]) {
+    let place = Place::new();
+    let image = place.image(format);
+    let end = fs::metadata(&image).unwrap().len() - 512;
+    patch(&image, at.unwrap_or(end), mark);
+    let error = refusal(&image).await;
+    assert!(matches!(&error, Error::UnsafeImage { message } if message.contains("both")), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_disk_that_begins_like_an_image_is_no_disk() {
+    let place = Place::new();
+    let image = place.image(Format::Raw);
+    patch(&image, 0, b"QFI\xfb\0\0\0\x03");
+    assert_eq!(refusal(&image).await.reason(), "DamagedImage");
+    patch(&image, 0, b"QFI\xfb\0\0\0\x09");
+    assert_eq!(refusal(&image).await.reason(), "UnsupportedFormat");
+}
+
 #[rstest]
 #[case::gzip(b"\x1f\x8b\x08\0", "gzip")]
 #[case::xz(b"\xfd7zXZ\0", "xz")]
@@ -227,6 +295,37 @@ async fn a_bomb_is_refused() {
     assert!(fs::metadata(place.path("image")).unwrap().len() < MIB);
     let error = refusal(&place.path("image")).await;
     assert!(matches!(error, Error::TooLarge { bytes, limit } if bytes == 3 << 40 && limit == 2 << 40), "{error:?}");
+}
+
+/// The largest number that fits into the header, and what it would need in tables.
+#[tokio::test]
+async fn so_is_one_that_claims_more_than_any_disk_has() {
+    let place = Place::new();
+    let image = place.image(Format::Qcow2);
+    patch(&image, 24, &(1_u64 << 62).to_be_bytes());
+    let error = refusal(&image).await;
+    assert_eq!(error.actor(), Actor::User, "{error:?}");
+}
+
+#[tokio::test]
+async fn what_unfolds_to_more_than_there_is_room_for_is_refused_before_it_does() {
+    let (place, size) = (Place::new(), 64 * MIB);
+    fs::write(place.path("disk.raw"), vec![7; usize::try_from(size).unwrap()]).unwrap();
+    place.qemu("convert -c -O qcow2 disk.raw image");
+    let image = place.path("image");
+    assert!(fs::metadata(&image).unwrap().len() < MIB, "it is packed");
+    let qemu = qemu();
+    let inspection = qemu.inspect(&image).await.unwrap();
+    let small = Workspace::open(place.path("workspace"), Some(size / 2)).unwrap();
+    let convert = async |qemu: &QemuImg, workspace| {
+        qemu.convert(&image, &inspection, Format::Raw, workspace, |_| {}).await.map(drop).unwrap_err()
+    };
+    let error = convert(&qemu, &small).await;
+    assert!(matches!(error, Error::NoSpace { needed: Some(needed) } if needed >= size), "{error:?}");
+    let limits = QemuLimits { max_output: size - 1, ..QemuLimits::default() };
+    let error = convert(&QemuImg::new(limits), &place.workspace).await;
+    assert!(matches!(error, Error::TooLarge { bytes, .. } if bytes == size), "{error:?}");
+    assert_eq!(place.left_in_workspace(), 0);
 }
 
 #[rstest]
@@ -276,7 +375,7 @@ async fn holes_stay_holes() {
 #[tokio::test]
 async fn a_folder_in_memory_serves_too() {
     let (place, qemu, memory) = (Place::new(), qemu(), tempfile::tempdir_in("/dev/shm").unwrap());
-    let workspace = Workspace::open(memory.path()).unwrap();
+    let workspace = Workspace::open(memory.path(), None).unwrap();
     let image = place.image(Format::Raw);
     let inspection = qemu.inspect(&image).await.unwrap();
     let converted = qemu.convert(&image, &inspection, Format::Qcow2, &workspace, |_| {}).await.unwrap();
@@ -300,6 +399,34 @@ async fn a_full_disk_is_told_apart_from_a_bad_image() {
     let inspection = qemu.inspect(&image).await.unwrap();
     let error = qemu.convert(&image, &inspection, Format::Qcow2, &place.workspace, |_| {}).await.map(drop).unwrap_err();
     assert_eq!((error.reason(), error.actor()), ("NoSpace", Actor::Operator), "{error:?}");
+}
+
+/// The disk is a real one, made in a user namespace where the kernel lets everybody do that.
+#[tokio::test]
+async fn a_disk_that_fills_up_during_the_conversion_is_told_and_left_clean() {
+    let place = Place::new();
+    let workspace = place.path("workspace");
+    let in_namespace = |command: &str| {
+        let mount = format!("mount -t tmpfs -o size=1m full {} && {command}", workspace.display());
+        format!("unshare --user --map-root-user --mount sh -c '{mount}' \"$@\"")
+    };
+    if !Command::new("sh").args(["-c", &in_namespace("true")]).status().is_ok_and(|status| status.success()) {
+        println!("skipped: no user namespaces here");
+        return;
+    }
+    let program = place.path("on-a-small-disk");
+    let convert = in_namespace("exec qemu-img \"$0\" \"$@\"");
+    fs::write(&program, format!("#!/bin/sh\ncase $1 in convert) {convert};; *) exec qemu-img \"$@\";; esac\n")).unwrap();
+    make_executable(&program);
+    let qemu = qemu().with_program(&program);
+    let image = place.path("image");
+    fs::write(&image, vec![7; usize::try_from(4 * MIB).unwrap()]).unwrap();
+    for to in [Format::Raw, Format::Qcow2, Format::Vmdk, Format::Vdi, Format::Vhd, Format::Vhdx] {
+        let inspection = Inspection { format: Format::Raw, virtual_size: 4 * MIB };
+        let error = qemu.convert(&image, &inspection, to, &place.workspace, |_| {}).await.map(drop).unwrap_err();
+        assert_eq!((error.reason(), error.actor()), ("NoSpace", Actor::Operator), "{to}: {error:?}");
+        assert_eq!(place.left_in_workspace(), 0);
+    }
 }
 
 #[tokio::test]

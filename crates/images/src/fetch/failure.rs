@@ -7,6 +7,7 @@ use reqwest::StatusCode;
 use url::Url;
 
 use crate::Error;
+use crate::guard::Denied;
 use crate::source::shown;
 
 /// An answer that is no file.
@@ -14,21 +15,31 @@ pub(super) fn of_status(url: &Url, status: StatusCode) -> Error {
     let (url, code) = (shown(url), status.as_u16());
     match code {
         404 | 410 => Error::NotFound { url, status: code },
-        401 | 403 | 407 => Error::Forbidden { url, status: code },
+        401 | 403 => Error::Forbidden { url, status: code },
+        407 => Error::Unreachable { url, message: "the operator's proxy wants a login".to_owned() },
         408 | 429 | 500..=599 => Error::Unavailable { url, status: code },
         _ => Error::UnexpectedAnswer { url, status: code },
     }
 }
 
+/// An address that must not be asked.
+pub(super) fn of_denial(url: &Url, denied: Denied) -> Error {
+    Error::ForbiddenAddress { url: shown(url), class: denied.0 }
+}
+
 /// No answer.
 pub(super) fn of_request(url: &Url, error: &reqwest::Error) -> Error {
+    if let Some(denied) = find::<Denied>(error) {
+        return of_denial(url, *denied);
+    }
     let url = shown(url);
     if error.is_timeout() {
         Error::Timeout { url }
     } else if error.is_dns() {
         Error::HostNotFound { url }
     } else if let Some(tls) = find::<rustls::Error>(error) {
-        Error::Tls { url, message: tls.to_string() }
+        let is_certificate = matches!(tls, rustls::Error::InvalidCertificate(_));
+        Error::Tls { url, message: tls.to_string(), is_certificate }
     } else {
         Error::Unreachable { url, message: innermost(error) }
     }

@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod guard;
+mod proxy;
+mod resume;
 mod servers;
+mod verdicts;
 
 use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use kupenstack_images::{Actor, Checksum, Download, Error, Fetcher, Limits, Progress, Source, Workspace};
+use kupenstack_images::{
+    Actor, Checksum, Download, Error, FetchSettings, Fetcher, Guard, Limits, Progress, Source, Workspace,
+};
 use rstest::rstest;
 use servers::{Authority, plain, secure};
 use tempfile::TempDir;
@@ -26,7 +32,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let workspace = Workspace::open(folder.path()).unwrap();
+        let workspace = Workspace::open(folder.path(), None).unwrap();
         Self { folder, workspace }
     }
 
@@ -39,7 +45,7 @@ impl Place {
     }
 
     async fn fetch_with(&self, limits: Limits, url: &str, checksum: Option<&str>) -> Result<Download, Error> {
-        let fetcher = fetcher(limits, None);
+        let fetcher = fetcher(limits);
         let checksum = checksum.map(|text| text.parse::<Checksum>().unwrap());
         fetcher.fetch(&Source::http(url, checksum).unwrap(), &self.workspace, |_| {}).await
     }
@@ -53,13 +59,32 @@ impl Place {
 }
 
 fn short() -> Limits {
-    Limits { connect: Duration::from_secs(2), idle: Duration::from_millis(700), ..Limits::default() }
+    let (connect, idle, pause) = (Duration::from_secs(2), Duration::from_millis(700), Duration::from_millis(5));
+    Limits { connect, idle, pause, continuations: 3, ..Limits::default() }
 }
 
-fn fetcher(limits: Limits, extra_ca: Option<&str>) -> Fetcher {
+/// Settings that allow what is served from this machine.
+fn settings(limits: Limits) -> FetchSettings {
+    let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
+    FetchSettings { limits, guard, ..FetchSettings::default() }
+}
+
+fn made(settings: FetchSettings) -> Result<Fetcher, Error> {
     // The only error is that another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Fetcher::new(limits, extra_ca.map(str::as_bytes)).unwrap()
+    Fetcher::new(settings)
+}
+
+fn fetcher(limits: Limits) -> Fetcher {
+    made(settings(limits)).unwrap()
+}
+
+/// A fetcher that trusts an authority, and the file that names it.
+fn trusting(authority: &Authority) -> (Fetcher, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("ca.crt");
+    fs::write(&bundle, authority.pem()).unwrap();
+    (made(FetchSettings { ca_bundle: Some(bundle), ..settings(short()) }).unwrap(), folder)
 }
 
 async fn server(route: &str, answer: ResponseTemplate) -> MockServer {
@@ -94,7 +119,7 @@ async fn progress_grows_to_the_announced_size() {
     let server = server("/big", ResponseTemplate::new(200).set_body_bytes(body)).await;
     let mut seen: Vec<Progress> = Vec::new();
     let source = Source::http(&format!("{}/big", server.uri()), None).unwrap();
-    fetcher(short(), None).fetch(&source, &place.workspace, |progress| seen.push(progress)).await.unwrap();
+    fetcher(short()).fetch(&source, &place.workspace, |progress| seen.push(progress)).await.unwrap();
     assert!(seen.len() > 1 && seen.is_sorted_by_key(|progress| progress.done));
     assert_eq!(seen.last().unwrap(), &Progress { done: 3 << 20, total: Some(3 << 20) });
 }
@@ -195,7 +220,8 @@ async fn a_content_encoding_that_nobody_asked_for_is_refused() {
 async fn a_silent_server_is_left(#[case] said: &'static str) {
     let url = servers::silent(said);
     let since = Instant::now();
-    assert!(matches!(Place::new().failure(&url).await, Error::Timeout { .. }));
+    let reason = Place::new().failure(&url).await.reason();
+    assert!(reason == "SourceTimeout" || reason == "SourceUnavailable" && said.is_empty(), "{reason}");
     assert!(since.elapsed() < Duration::from_secs(5));
 }
 
@@ -210,10 +236,10 @@ async fn a_server_that_drips_is_left_too() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_and_an_unknown_host_are_told_apart() {
+async fn no_server_and_an_unknown_host_are_told_apart() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = Place::new().failure(&format!("http://user:secret@{free}/x")).await;
-    assert!(matches!(&error, Error::Unreachable { message, .. } if message.contains("refused")), "{error:?}");
+    assert!(matches!(&error, Error::Unreachable { message, .. } if message.contains("no answer")), "{error:?}");
     assert!(!error.to_string().contains("secret"));
     let error = Place::new().failure("http://no-such-host.invalid/x").await;
     assert_eq!((error.reason(), error.actor()), ("SourceHostNotFound", Actor::User), "{error:?}");
@@ -260,12 +286,12 @@ async fn a_certificate_of_a_known_authority_is_accepted_and_others_are_not() {
     let other_host = secure(&authority.server("10.9.8.7"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let expired = secure(&authority.expired_server("127.0.0.1"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let place = Place::new();
-    let trusting = fetcher(short(), Some(&authority.pem()));
+    let (trusting, _bundle) = trusting(&authority);
     let fetch = async |fetcher: &Fetcher, url: &str| {
         fetcher.fetch(&Source::http(url, None).unwrap(), &place.workspace, |_| {}).await.map(drop)
     };
     fetch(&trusting, &good).await.unwrap();
-    for (fetcher, url) in [(&fetcher(short(), None), &good), (&trusting, &other_host), (&trusting, &expired)] {
+    for (fetcher, url) in [(&fetcher(short()), &good), (&trusting, &other_host), (&trusting, &expired)] {
         let error = fetch(fetcher, url).await.unwrap_err();
         assert_eq!(error.reason(), "TLSVerificationFailed", "{error:?}");
         assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
@@ -278,7 +304,7 @@ async fn tls_is_left_only_for_a_file_whose_checksum_is_known() {
     let http = server("/disk.img", file()).await;
     let answer = format!("HTTP/1.1 302 Found\r\nLocation: {}/disk.img\r\nContent-Length: 0\r\n\r\n", http.uri());
     let https = secure(&authority.server("127.0.0.1"), &answer);
-    let fetcher = fetcher(short(), Some(&authority.pem()));
+    let (fetcher, _bundle) = trusting(&authority);
     let place = Place::new();
     let fetch = async |checksum: Option<&str>| {
         let source = Source::http(&https, checksum.map(|text| text.parse().unwrap())).unwrap();
@@ -295,7 +321,7 @@ async fn a_dropped_fetch_removes_its_file() {
     let arrived = tokio::sync::Notify::new();
     let mut most = 0;
     let source = Source::http(&url, None).unwrap();
-    let fetcher = fetcher(short(), None);
+    let fetcher = fetcher(short());
     let on_progress = |_| {
         most = most.max(place.files());
         arrived.notify_one();
@@ -307,10 +333,29 @@ async fn a_dropped_fetch_removes_its_file() {
     assert_eq!((most, place.files()), (1, 0));
 }
 
+#[tokio::test]
+async fn certificates_that_are_exchanged_are_seen_by_the_next_fetch() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let url = secure(&new.server("127.0.0.1"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let (fetcher, folder) = trusting(&old);
+    let (place, source) = (Place::new(), Source::http(&url, None).unwrap());
+    let fetch = async || fetcher.fetch(&source, &place.workspace, |_| {}).await.map(drop);
+    assert!(matches!(fetch().await, Err(Error::Tls { .. })));
+    fs::write(folder.path().join("ca.crt"), new.pem()).unwrap();
+    fetch().await.unwrap();
+    fs::write(folder.path().join("ca.crt"), BROKEN).unwrap();
+    assert_eq!(fetch().await.unwrap_err().reason(), "InvalidClientSettings");
+}
+
+const BROKEN: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
 #[test]
 fn bad_settings_are_refused() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let error = Fetcher::new(Limits::default(), Some(broken)).unwrap_err();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("ca.crt");
+    let make = || made(FetchSettings { ca_bundle: Some(bundle.clone()), ..FetchSettings::default() });
+    assert!(matches!(make(), Err(Error::Io { .. })), "there is none");
+    fs::write(&bundle, BROKEN).unwrap();
+    let error = make().unwrap_err();
     assert_eq!((error.reason(), error.actor()), ("InvalidClientSettings", Actor::Operator));
 }

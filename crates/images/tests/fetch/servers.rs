@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
@@ -18,12 +18,98 @@ fn listen(serve: impl Fn(TcpStream) + Send + 'static) -> String {
 }
 
 /// Reads a request's head.
-fn read_request(stream: &mut impl Read) {
+fn read_request(stream: &mut impl Read) -> Request {
     let mut request = Vec::new();
     let mut byte = [0];
     while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|length| length == 1) {
         request.push(byte[0]);
     }
+    Request(String::from_utf8_lossy(&request).into_owned())
+}
+
+/// The head of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Request(String);
+
+impl Request {
+    pub(crate) fn line(&self) -> &str {
+        self.0.lines().next().unwrap_or_default()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let headers = self.0.lines().filter_map(|line| line.split_once(": "));
+        headers.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// A server that gives one answer after the other, each on a connection of its own, and then the last one again.
+pub(crate) struct Script {
+    pub(crate) url: String,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl Script {
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn scripted(answers: Vec<String>) -> Arc<Script> {
+    answering(answers.into_iter().map(String::into_bytes).collect())
+}
+
+pub(crate) fn answering(answers: Vec<Vec<u8>>) -> Arc<Script> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/disk.img", listener.local_addr().unwrap());
+    let script = Arc::new(Script { url, requests: Mutex::default() });
+    let served = Arc::clone(&script);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut requests = served.requests.lock().unwrap();
+            let answer = &answers[requests.len().min(answers.len() - 1)];
+            requests.push(read_request(&mut stream));
+            drop(requests);
+            // A client that has seen enough does not stay to the end.
+            let _ = stream.write_all(answer);
+        }
+    });
+    script
+}
+
+/// A proxy that forwards plain requests and tunnels the others; asks for a login when it has one.
+pub(crate) fn proxy(login: Option<&'static str>) -> Arc<Script> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = listener.local_addr().unwrap().to_string();
+    let script = Arc::new(Script { url, requests: Mutex::default() });
+    let served = Arc::clone(&script);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let request = read_request(&mut stream);
+            served.requests.lock().unwrap().push(request.clone());
+            std::thread::spawn(move || forward(stream, &request, login));
+        }
+    });
+    script
+}
+
+fn forward(mut client: TcpStream, request: &Request, login: Option<&str>) {
+    if request.header("proxy-authorization") != login {
+        let _ = client.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    let target = request.line().split(' ').nth(1).unwrap().trim_start_matches("http://");
+    let address = target.split('/').next().unwrap();
+    // Names that only the proxy knows lead to this machine.
+    let address = format!("127.0.0.1:{}", address.rsplit_once(':').unwrap().1);
+    let Ok(mut server) = TcpStream::connect(address) else { return };
+    if request.line().starts_with("CONNECT") {
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    } else {
+        server.write_all(request.0.as_bytes()).unwrap();
+    }
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let _ = std::io::copy(&mut server, &mut client);
 }
 
 /// Gives one answer, word for word, and closes the connection.
