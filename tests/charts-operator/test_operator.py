@@ -115,6 +115,56 @@ class Pods(unittest.TestCase):
             self.assertEqual(service["metadata"]["annotations"]["prometheus.io/scrape"], "true")
 
 
+class ImageSources(unittest.TestCase):
+    def pod(self, values, name="kupenstack-resources"):
+        spec = charts.pod_spec(charts.find(render({"imageSources": values}), "Deployment", name))
+        return spec, spec["containers"][0]
+
+    def refused(self, words, values):
+        with self.assertRaises(charts.RenderError) as caught:
+            render({"imageSources": values})
+        self.assertIn(words, str(caught.exception))
+
+    def test_the_work_dir_is_not_filled_beyond_its_limit(self):
+        _, container = self.pod({})
+        self.assertIn("--work-dir-size=20Gi", container["args"])
+
+    def test_nothing_is_there_unless_it_is_asked_for(self):
+        spec, container = self.pod({})
+        self.assertFalse([a for a in container["args"] if "image-sources" in a])
+        self.assertFalse([e for e in container["env"] if "PROXY" in e["name"]])
+        self.assertEqual([v["name"] for v in spec["volumes"]], ["tmp", "work"])
+
+    def test_ranges(self):
+        _, container = self.pod({"allow": ["10.1.2.3", "fd00::/8"], "deny": ["10.0.0.0/8"]})
+        self.assertIn("--image-sources-allow=10.1.2.3,fd00::/8", container["args"])
+        self.assertIn("--image-sources-deny=10.0.0.0/8", container["args"])
+        self.refused("/imageSources/deny", {"deny": ["pods"]})
+
+    def test_certificates_from_either_kind(self):
+        for kind, volume in (("configMap", {"configMap": {"name": "cas"}}), ("secret", {"secret": {"secretName": "cas"}})):
+            spec, container = self.pod({"caBundle": {kind: "cas", "key": "all.pem"}})
+            self.assertIn("--image-sources-ca=/etc/kupenstack/image-sources/all.pem", container["args"])
+            self.assertIn({"name": "image-sources-ca", **volume}, spec["volumes"])
+            self.assertIn("/etc/kupenstack/image-sources", [m["mountPath"] for m in container["volumeMounts"]])
+        self.refused("/imageSources/caBundle", {"caBundle": {"configMap": "a", "secret": "b"}})
+
+    def test_proxies_leave_the_cluster_out(self):
+        _, container = self.pod({"proxy": {"https": "http://proxy.example:3128", "noProxy": ["images.example"]}})
+        env = {e["name"]: e.get("value") for e in container["env"]}
+        self.assertEqual(env["HTTPS_PROXY"], "http://proxy.example:3128")
+        self.assertNotIn("HTTP_PROXY", env)
+        self.assertEqual(env["NO_PROXY"], "images.example,localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)")
+        _, cloud = self.pod({"proxy": {"https": "http://proxy.example:3128"}}, "kupenstack-cloud")
+        self.assertFalse([e for e in cloud["env"] if "PROXY" in e["name"]])
+
+    def test_a_password_is_in_a_secret(self):
+        self.refused("/imageSources/proxy/http", {"proxy": {"http": "http://user:password@proxy.example:3128"}})
+        _, container = self.pod({"proxy": {"secret": "proxy"}})
+        refs = [e["valueFrom"]["secretKeyRef"] for e in container["env"] if e["name"] in ("HTTP_PROXY", "HTTPS_PROXY")]
+        self.assertEqual([(r["name"], r["key"]) for r in refs], [("proxy", "HTTPS_PROXY"), ("proxy", "HTTP_PROXY")])
+
+
 class Rights(unittest.TestCase):
     def test_no_wildcard_and_no_role_of_others(self):
         for role in of_kind(defaults(), "ClusterRole", "Role"):

@@ -174,6 +174,14 @@ pub enum Error {
         /// What `qemu-img` said, bounded.
         message: String,
     },
+    /// There is no way from the source's format to the wanted one.
+    #[error("the source is {from}, which can't be converted to {to}")]
+    NoConversion {
+        /// The format of the source.
+        from: Format,
+        /// The wanted format.
+        to: Format,
+    },
     /// `qemu-img` could not convert the image.
     #[error("cannot convert from {from} to {to}: {message}")]
     ConversionFailed {
@@ -236,7 +244,7 @@ impl Error {
             Self::TooLarge { .. } => "SourceTooLarge",
             Self::Truncated { .. } => "SourceTruncated",
             Self::ChecksumMismatch { .. } => "ChecksumMismatch",
-            Self::UnsupportedFormat { .. } => "UnsupportedFormat",
+            Self::UnsupportedFormat { .. } | Self::NoConversion { .. } => "UnsupportedFormat",
             Self::UnsafeImage { .. } => "UnsafeImage",
             Self::Damaged { .. } => "DamagedImage",
             Self::ConversionFailed { .. } => "ConversionFailed",
@@ -262,6 +270,7 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::ChecksumMismatch { .. }
             | Self::UnsupportedFormat { .. }
+            | Self::NoConversion { .. }
             | Self::UnsafeImage { .. }
             | Self::Damaged { .. } => Actor::User,
             Self::Unavailable { .. }
@@ -291,6 +300,10 @@ impl Error {
             Self::UnsupportedFormat { message } => Self::UnsupportedFormat { message: message.clone() },
             Self::UnsafeImage { message } => Self::UnsafeImage { message: message.clone() },
             Self::Damaged { message } => Self::Damaged { message: message.clone() },
+            &Self::NoConversion { from, to } => Self::NoConversion { from, to },
+            &Self::ConversionFailed { from, to, ref message } => {
+                Self::ConversionFailed { from, to, message: message.clone() }
+            }
             _ => return None,
         })
     }

@@ -11,15 +11,10 @@ mod resolver;
 pub(crate) use resolver::{Denied, Resolver};
 
 /// Where clouds answer questions about the machine that asks, credentials included, beside the link-local addresses.
-const METADATA_V4: [Ipv4Addr; 3] = [
-    Ipv4Addr::new(100, 100, 100, 200),
-    Ipv4Addr::new(168, 63, 129, 16),
-    Ipv4Addr::new(192, 0, 0, 192),
-];
-const METADATA_V6: [Ipv6Addr; 2] = [
-    Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254),
-    Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254),
-];
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
+const METADATA_V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254)];
 
 /// What is wrong with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display)]
@@ -147,10 +142,9 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => [None, None],
         // IPv4-compatible, IPv4-translated, NAT64, ISATAP
-        [0, 0, 0, 0, 0, 0, ..]
-        | [0, 0, 0, 0, 0xffff, 0, ..]
-        | [0x64, 0xff9b, 0, 0, 0, 0, ..]
-        | [_, _, _, _, 0 | 0x200, 0x5efe, ..] => [v4(12), None],
+        [0, 0, 0, 0, 0 | 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] | [_, _, _, _, 0 | 0x200, 0x5efe, ..] => {
+            [v4(12), None]
+        }
         // 6to4
         [0x2002, ..] => [v4(2), None],
         // Teredo: the server, and the client behind it, whose address is inverted

@@ -41,7 +41,10 @@ pub(crate) fn detect(path: &Path) -> Result<Format, Error> {
 /// Refuses by the beginning of a file what would be refused when all of it is there.
 pub(crate) fn refuse_early(beginning: &[u8]) -> Result<(), Error> {
     let packed = FOREIGN.iter().filter(|(offset, ..)| *offset == 0);
-    packed.into_iter().find(|(_, magic, _)| beginning.starts_with(magic)).map_or(Ok(()), |(.., what)| Err(unsupported(what)))
+    packed
+        .into_iter()
+        .find(|(_, magic, _)| beginning.starts_with(magic))
+        .map_or(Ok(()), |(.., what)| Err(unsupported(what)))
 }
 
 fn detect_in<F: Read + Seek>(file: &mut F) -> Result<Format, Error> {

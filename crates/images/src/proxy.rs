@@ -54,7 +54,10 @@ impl Proxies {
     /// The hosts that are proxies.
     pub(crate) fn hosts(&self) -> Vec<String> {
         let host = |address: &String| {
-            let url = Url::parse(address).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{address}")).ok());
+            let url = Url::parse(address)
+                .ok()
+                .filter(Url::has_host)
+                .or_else(|| Url::parse(&format!("http://{address}")).ok());
             url.as_ref().and_then(Url::host_str).map(str::to_owned)
         };
         [&self.http, &self.https].into_iter().flatten().filter_map(host).collect()
@@ -84,7 +87,8 @@ mod tests {
 
     #[test]
     fn the_environment_is_read_as_everywhere() {
-        let proxies = from(&[("https_proxy", "proxy:3128"), ("ALL_PROXY", "http://all:1"), ("NO_PROXY", ".svc,10.0.0.0/8")]);
+        let proxies =
+            from(&[("https_proxy", "proxy:3128"), ("ALL_PROXY", "http://all:1"), ("NO_PROXY", ".svc,10.0.0.0/8")]);
         assert_eq!(proxies.http.as_deref(), Some("http://all:1"));
         assert_eq!(proxies.https.as_deref(), Some("proxy:3128"));
         let matcher = proxies.matcher();

@@ -107,7 +107,7 @@ impl QemuImg {
         on_progress: impl FnMut(Progress) + Send,
     ) -> Result<Scratch, Error> {
         if to == Format::Iso {
-            return Err(Error::UnsupportedFormat { message: "nothing can be converted to iso".to_owned() });
+            return Err(Error::NoConversion { from: image.format, to });
         }
         let converted = self.room(path, image, to, workspace).await?;
         let mut arguments: Vec<OsString> =
@@ -131,13 +131,7 @@ impl QemuImg {
     }
 
     /// A file for the result, with room for what it will take, beside the source.
-    async fn room(
-        &self,
-        path: &Path,
-        image: &Inspection,
-        to: Format,
-        workspace: &Workspace,
-    ) -> Result<Scratch, Error> {
+    async fn room(&self, path: &Path, image: &Inspection, to: Format, workspace: &Workspace) -> Result<Scratch, Error> {
         let content = self.measure(path, image).await?;
         let length = if to == Format::Raw { image.virtual_size } else { content };
         if length > self.limits.max_output {

@@ -5,19 +5,30 @@ use sha2::{Digest, Sha256, Sha512};
 use strum::{Display, EnumString};
 use url::Url;
 
-use crate::Error;
+use crate::{Error, Format};
 
 /// Where an image is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     url: Url,
     checksum: Option<Checksum>,
+    wanted: Option<Format>,
 }
 
 impl Source {
     /// A file behind an `http` or `https` address, with the checksum it must have.
     pub fn http(url: &str, checksum: Option<Checksum>) -> Result<Self, Error> {
-        Ok(Self { url: parse_http(url)?, checksum })
+        Ok(Self { url: parse_http(url)?, checksum, wanted: None })
+    }
+
+    /// What is to be made of it: a file that is wrong for one format may be right for another.
+    #[must_use]
+    pub fn wanted_as(self, format: Format) -> Self {
+        Self { wanted: Some(format), ..self }
+    }
+
+    pub(crate) fn wanted(&self) -> Option<Format> {
+        self.wanted
     }
 
     /// The address, without the credentials and the query it may carry.

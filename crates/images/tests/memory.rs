@@ -8,9 +8,7 @@ use std::net::TcpListener;
 use std::pin::pin;
 
 use futures::TryStreamExt;
-use kupenstack_images::{
-    FetchSettings, Fetcher, Format, Guard, ImageFile, QemuImg, QemuLimits, Source, Workspace,
-};
+use kupenstack_images::{FetchSettings, Fetcher, Format, Guard, ImageFile, QemuImg, QemuLimits, Source, Workspace};
 
 const MIB: u64 = 1 << 20;
 /// Twenty times what may be used.

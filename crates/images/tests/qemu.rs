@@ -416,7 +416,8 @@ async fn a_disk_that_fills_up_during_the_conversion_is_told_and_left_clean() {
     }
     let program = place.path("on-a-small-disk");
     let convert = in_namespace("exec qemu-img \"$0\" \"$@\"");
-    fs::write(&program, format!("#!/bin/sh\ncase $1 in convert) {convert};; *) exec qemu-img \"$@\";; esac\n")).unwrap();
+    fs::write(&program, format!("#!/bin/sh\ncase $1 in convert) {convert};; *) exec qemu-img \"$@\";; esac\n"))
+        .unwrap();
     make_executable(&program);
     let qemu = qemu().with_program(&program);
     let image = place.path("image");

@@ -4,6 +4,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use self::sources::SourceArgs;
+
+pub(crate) mod sources;
+
 /// OpenStack as Kubernetes objects.
 #[derive(Debug, Parser)]
 #[command(version, about)]
@@ -46,6 +50,11 @@ pub(crate) struct ControllerArgs {
     /// Folder for disk images under conversion and other large temporary files
     #[arg(long, default_value = "/var/lib/kupenstack")]
     pub(crate) work_dir: PathBuf,
+    /// Room for disk images in that folder, in bytes or as in `20Gi`; as much as the disk has when absent
+    #[arg(long, value_parser = sources::bytes)]
+    pub(crate) work_dir_size: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sources: SourceArgs,
     /// Namespace of the cloud; the operator's rights on workloads end there
     #[arg(long, env = "CLOUD_NAMESPACE", default_value = "openstack")]
     pub(crate) cloud_namespace: String,

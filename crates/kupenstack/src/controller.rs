@@ -87,6 +87,8 @@ async fn build(args: &ControllerArgs, selection: &Selection, context: &Context) 
         let settings = kupenstack_resources::Settings {
             operator_namespace: args.operator_namespace.clone(),
             work_dir: args.work_dir.clone(),
+            work_dir_size: args.work_dir_size,
+            sources: args.sources.settings().await,
         };
         all.extend(kupenstack_resources::controllers(context, &settings).context("prepare the resource controllers")?);
     }

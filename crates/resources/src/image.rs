@@ -5,12 +5,12 @@ mod prepare;
 mod variant;
 mod wanted;
 
-use std::{marker::PhantomData, path::Path, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 use futures::{FutureExt, TryStreamExt};
 use kupenstack_api::resources::ImageStatus;
 use kupenstack_core::Outcome;
-use kupenstack_images::{Fetcher, Limits, QemuImg, QemuLimits, Workspace};
+use kupenstack_images::{Fetcher, QemuImg, QemuLimits, Workspace};
 use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatus as GlanceStatus};
 use kupenstack_runtime::Failure;
 use tokio::sync::Semaphore;
@@ -21,6 +21,7 @@ use self::{
     wanted::{MARK, SIZE, SOURCE_FORMAT, Wanted},
 };
 use crate::{
+    Settings,
     actuator::{Actuator, Progress, Step, Target},
     stop::Stop,
 };
@@ -40,11 +41,11 @@ pub(crate) struct Workshop {
 
 impl Workshop {
     /// A workshop in a folder; what an earlier one left there is removed.
-    pub(crate) fn open(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(settings: &Settings) -> Result<Self, Failure> {
         let unusable = |error: kupenstack_images::Error| Failure::new(error.reason(), error);
         Ok(Self {
-            workspace: Workspace::open(folder).map_err(unusable)?,
-            fetcher: Fetcher::new(Limits::default(), None).map_err(unusable)?,
+            workspace: Workspace::open(&settings.work_dir, settings.work_dir_size).map_err(unusable)?,
+            fetcher: Fetcher::new(settings.sources.clone()).map_err(unusable)?,
             qemu: QemuImg::new(QemuLimits::default()),
             transfers: Semaphore::new(TRANSFERS),
         })

@@ -18,6 +18,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use kupenstack_api::resources::{ClusterImage, Image};
+pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
 
 use crate::{
@@ -34,6 +35,10 @@ pub struct Settings {
     pub operator_namespace: String,
     /// Folder for images on their way, for this process alone; what an earlier process left there is removed.
     pub work_dir: PathBuf,
+    /// The most that those images take together, in bytes; as much as the disk has when absent.
+    pub work_dir_size: Option<u64>,
+    /// Where images may come from, and how.
+    pub sources: FetchSettings,
 }
 
 /// A controller by its name, as a future that ends with the context.
@@ -43,7 +48,7 @@ pub type Named = (&'static str, BoxFuture<'static, ()>);
 /// runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
-    let workshop = Arc::new(Workshop::open(&settings.work_dir)?);
+    let workshop = Arc::new(Workshop::open(settings)?);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
         kind(&cloud, ImageActuator::<Image>::new(&workshop), context),

@@ -1,8 +1,6 @@
 //! What an answer's head says.
 
-use reqwest::header::{
-    CONTENT_ENCODING, CONTENT_RANGE, DATE, ETAG, HeaderName, LAST_MODIFIED, LOCATION,
-};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, DATE, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
 use reqwest::{Response, StatusCode};
 use url::Url;
 
@@ -143,12 +141,8 @@ mod tests {
         #[case] expected: Option<&str>,
     ) {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        let identity = Identity {
-            etag: owned(etag),
-            last_modified: owned(last_modified),
-            length: None,
-            date: owned(Some("now")),
-        };
+        let identity =
+            Identity { etag: owned(etag), last_modified: owned(last_modified), length: None, date: owned(Some("now")) };
         assert_eq!(identity.validator(), expected);
     }
 }

@@ -71,12 +71,12 @@ impl Pair {
         let extra = bundle.map(Certificate::from_pem_bundle).transpose().map_err(Error::Client)?.unwrap_or_default();
         let builder = || builder(settings, extra.clone());
         let direct = builder().no_proxy().dns_resolver(resolver.clone()).build().map_err(Error::Client)?;
-        let proxies = settings.proxies.for_client()?;
-        let proxied = if proxies.is_empty() {
+        let chosen = settings.proxies.for_client()?;
+        let proxied = if chosen.is_empty() {
             None
         } else {
             let builder = builder().dns_resolver(resolver.for_proxies(settings.proxies.hosts()));
-            Some(proxies.into_iter().fold(builder, ClientBuilder::proxy).build().map_err(Error::Client)?)
+            Some(chosen.into_iter().fold(builder, ClientBuilder::proxy).build().map_err(Error::Client)?)
         };
         Ok(Self { direct, proxied, resolver: resolver.clone(), matcher: Arc::clone(matcher) })
     }
@@ -105,6 +105,8 @@ fn builder(settings: &FetchSettings, extra: Vec<Certificate>) -> ClientBuilder {
         .tls_certs_merge(extra)
         // Followed by hand: each step is checked and each failure has its own name.
         .redirect(Policy::none())
+        // Fetches are rare: a connection that was kept would mostly be one that the server has closed.
+        .pool_max_idle_per_host(0)
         .connect_timeout(settings.limits.connect)
         .read_timeout(settings.limits.idle)
 }

@@ -23,7 +23,7 @@ const ROOM: u64 = 256 << 20;
 /// What counts as getting on.
 const STEP: u64 = 1 << 20;
 /// The longest pause before a continuation.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 pub(super) struct Transfer<'a> {
     asking: Asking<'a>,

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_hours(24);
 /// How long when nothing but its length says so, or when the machine may have been to blame.
 const SHORT: Duration = Duration::from_hours(1);
 
-/// The file's address and checksum, digested: an address may carry secrets.
+/// The file's address, its checksum and what it is wanted for, digested: an address may carry secrets.
 type Key = [u8; 32];
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Verdicts {
 
     fn remember_at(&self, source: &Source, identity: Identity, error: &Error, now: Instant) {
         let Some(error) = error.about_the_file() else { return };
-        let certain = identity.is_strong() && !matches!(error, Error::Damaged { .. });
+        let certain = identity.is_strong() && !matches!(error, Error::Damaged { .. } | Error::ConversionFailed { .. });
         let until = now + if certain { LONG } else { SHORT };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = key(source);
@@ -73,7 +73,9 @@ impl Verdicts {
 
 fn key(source: &Source) -> Key {
     let checksum = source.checksum().map(ToString::to_string).unwrap_or_default();
-    Sha256::new().chain_update(source.url().as_str()).chain_update("\0").chain_update(checksum).finalize().into()
+    let format = source.wanted().map(|format| format.to_string()).unwrap_or_default();
+    let parts = [source.url().as_str(), &checksum, &format];
+    parts.iter().fold(Sha256::new(), |digest, part| digest.chain_update(part).chain_update("\0")).finalize().into()
 }
 
 #[cfg(test)]

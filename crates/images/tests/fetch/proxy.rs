@@ -75,6 +75,7 @@ async fn the_guard_judges_what_the_proxy_would_be_asked_for() {
 
 #[test]
 fn a_proxy_that_is_none_is_refused_without_showing_its_password() {
-    let error = made(FetchSettings { proxies: through("http://user:secret@"), ..FetchSettings::default() }).unwrap_err();
+    let error =
+        made(FetchSettings { proxies: through("http://user:secret@"), ..FetchSettings::default() }).unwrap_err();
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
 }

@@ -1,7 +1,6 @@
 //! From an address to a file that can be uploaded.
 
-use kupenstack_core::Outcome;
-use kupenstack_images::{Format, ImageFile, Progress as Bytes, Scratch};
+use kupenstack_images::{Download, Error, Format, ImageFile, Progress as Bytes, Scratch};
 
 use super::{Workshop, fault, wanted::Wanted};
 use crate::{actuator::Progress, stop::Stop};
@@ -20,31 +19,45 @@ impl Workshop {
         let location = wanted.source.location();
         let told = |bytes: Bytes| progress.say("Downloading", format!("downloading {location}: {}", share(bytes)));
         let download = self.fetcher.fetch(&wanted.source, &self.workspace, told).await.map_err(fault::stop)?;
-        let source = self.qemu.inspect(download.file.path()).await.map_err(fault::stop)?;
-        let scratch = if source.format == wanted.format {
-            download.file
-        } else if wanted.format == Format::Iso {
-            let message = format!(
-                "spec.format: the source is {}, which can't be converted to iso; create another Image with another format",
-                source.format
-            );
-            return Err(Outcome::blocked("UnsupportedFormat", message).into());
-        } else {
-            let what = format!("converting from {} to {}", source.format, wanted.format);
-            let told = |bytes: Bytes| progress.say("Converting", format!("{what}: {}", share(bytes)));
-            let path = download.file.path();
-            let converted = self.qemu.convert(path, &source, wanted.format, &self.workspace, told).await;
-            converted.map_err(fault::stop)?
-        };
-        let file = ImageFile::open(scratch.path()).await.map_err(fault::stop)?;
-        Ok(Prepared { file, source_format: source.format, _scratch: scratch })
+        match self.convert(&download, wanted.format, progress).await {
+            Ok((source_format, converted)) => {
+                let scratch = converted.unwrap_or(download.file);
+                let file = ImageFile::open(scratch.path()).await.map_err(fault::stop)?;
+                Ok(Prepared { file, source_format, _scratch: scratch })
+            }
+            Err(error) => {
+                self.fetcher.reject(&wanted.source, &download, &error);
+                Err(fault::stop(error))
+            }
+        }
+    }
+
+    /// The format of what was fetched, and a file in the wanted format if that is another one.
+    async fn convert(
+        &self,
+        download: &Download,
+        to: Format,
+        progress: &dyn Progress,
+    ) -> Result<(Format, Option<Scratch>), Error> {
+        let path = download.file.path();
+        let source = self.qemu.inspect(path).await?;
+        if source.format == to {
+            return Ok((to, None));
+        }
+        let what = format!("converting from {} to {to}", source.format);
+        let told = |bytes: Bytes| progress.say("Converting", format!("{what}: {}", share(bytes)));
+        let converted = self.qemu.convert(path, &source, to, &self.workspace, told).await?;
+        Ok((source.format, Some(converted)))
     }
 }
 
-/// How much is done, in percent where the whole is known.
+/// How much is done, and of how much where the whole is known.
 fn share(bytes: Bytes) -> String {
     match bytes.total.filter(|total| *total > 0) {
-        Some(total) => format!("{} %", u128::from(bytes.done) * 100 / u128::from(total)),
+        Some(total) => {
+            let percent = u128::from(bytes.done) * 100 / u128::from(total);
+            format!("{percent} % ({} of {})", size(bytes.done), size(total))
+        }
         None => size(bytes.done),
     }
 }
@@ -55,7 +68,7 @@ pub(super) fn size(bytes: u64) -> String {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{} KiB", bytes >> 10),
         1_048_576..1_073_741_824 => format!("{} MiB", bytes >> 20),
-        _ => format!("{} GiB", bytes >> 30),
+        _ => format!("{}.{} GiB", bytes >> 30, ((bytes & 0x3fff_ffff) * 10) >> 30),
     }
 }
 
@@ -65,8 +78,10 @@ mod tests {
 
     #[test]
     fn progress_is_percent_of_a_known_whole_else_an_amount() {
-        assert_eq!(share(Bytes { done: 1, total: Some(3) }), "33 %");
-        assert_eq!(share(Bytes { done: u64::MAX, total: Some(u64::MAX) }), "100 %");
+        assert_eq!(share(Bytes { done: 1, total: Some(3) }), "33 % (1 bytes of 3 bytes)");
+        assert_eq!(share(Bytes { done: 700 << 20, total: Some(2 << 30) }), "34 % (700 MiB of 2.0 GiB)");
+        let all = Bytes { done: u64::MAX, total: Some(u64::MAX) };
+        assert!(share(all).starts_with("100 % (17179869183.9 GiB of"), "{}", share(all));
         assert_eq!(share(Bytes { done: 5 << 20, total: None }), "5 MiB");
         assert_eq!(share(Bytes { done: 0, total: Some(0) }), "0 bytes");
     }

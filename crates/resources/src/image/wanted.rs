@@ -81,7 +81,9 @@ impl Wanted {
             return Err(invalid(message));
         }
         Ok(Self {
-            source: Source::http(&spec.src, checksum).map_err(|error| fault::outcome(&error))?,
+            source: Source::http(&spec.src, checksum)
+                .map_err(|error| fault::outcome(&error))?
+                .wanted_as(format(spec.format)),
             format: format(spec.format),
             name: object.meta().name.clone().unwrap_or_default(),
             min_disk: size("minDisk", spec.min_disk)?,

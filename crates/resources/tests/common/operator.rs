@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use kube::{Client, Config};
-use kupenstack_resources::Settings;
+use kupenstack_resources::{FetchSettings, Guard, Settings};
 use kupenstack_runtime::{Context, metrics::Metrics};
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,10 @@ impl Operator {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
-        let settings = Settings { operator_namespace: OPERATOR.to_owned(), work_dir };
+        // images are served from this machine
+        let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
+        let sources = FetchSettings { guard, ..FetchSettings::default() };
+        let settings = Settings { operator_namespace: OPERATOR.to_owned(), work_dir, work_dir_size: None, sources };
         let stopped = stop.clone();
         let controllers = runtime.spawn(async move {
             let client = Client::try_from(kubernetes).unwrap();

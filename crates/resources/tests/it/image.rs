@@ -409,7 +409,7 @@ async fn a_long_download_is_told_of() {
     let slow = Slow::serve(disk(1 << 20)).await;
     tenant.create("slow", json!({"src": slow.url, "format": "raw"})).await;
     let image = tenant.until("slow", |image| shown(image).0 == "Downloading").await;
-    assert!(shown(&image).1.ends_with("slow.img: 50 %"), "{}", shown(&image).1);
+    assert!(shown(&image).1.ends_with("slow.img: 50 % (512 KiB of 1 MiB)"), "{}", shown(&image).1);
     assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
     slow.proceed();
     tenant.until("slow", is_ready).await;

@@ -10,4 +10,5 @@ mod crash;
 mod image;
 mod projects;
 mod slow;
+mod sources;
 mod world;
