@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run controllers until SIGTERM
-    Controller(ControllerArgs),
+    Controller(Box<ControllerArgs>),
     /// Write the custom resource definitions
     Crds {
         /// Folder for one file per kind; standard output when absent
