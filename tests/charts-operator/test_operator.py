@@ -42,7 +42,8 @@ class Values(unittest.TestCase):
         self.refused("/cloud/namespace", {"cloud": {"namespace": "Open_Stack"}})
         self.refused("/controllers/cloud/workDir/sizeLimit", {"controllers": {"cloud": {"workDir": {"sizeLimit": "much"}}}})
         self.refused("/image/digest", {"image": {"digest": "latest"}})
-        self.refused("additional properties 'replicas' not allowed", {"replicas": 2})
+        self.refused("/replicas", {"replicas": -1})
+        self.refused("additional properties 'replica' not allowed", {"replica": 2})
 
     def test_the_cloud_never_shares_the_operators_namespace(self):
         self.refused("cloud.namespace must not be", {"cloud": {"namespace": "kupenstack-system"}})
@@ -94,9 +95,34 @@ class Pods(unittest.TestCase):
                 self.assertTrue(all(v["emptyDir"]["sizeLimit"] for v in spec["volumes"]))
                 self.assertNotIn("hostNetwork", spec)
 
-    def test_one_at_a_time(self):
+    def test_two_replicas_that_replace_each_other_one_by_one(self):
         for deployment in of_kind(defaults(), "Deployment"):
-            self.assertEqual((deployment["spec"]["replicas"], deployment["spec"]["strategy"]), (1, {"type": "Recreate"}))
+            spec = deployment["spec"]
+            self.assertEqual((spec["replicas"], spec["strategy"]["type"]), (2, "RollingUpdate"))
+            self.assertEqual(spec["strategy"]["rollingUpdate"]["maxUnavailable"], 0)
+        self.assertEqual({d["spec"]["replicas"] for d in of_kind(render({"replicas": 1}), "Deployment")}, {1})
+
+    def test_each_deployment_has_a_new_lease(self):
+        leases = of_kind(defaults(), "Lease")
+        self.assertEqual(names(leases), names(of_kind(defaults(), "Deployment")))
+        # a holder named here would be taken for one that works, at every upgrade
+        self.assertTrue(all("spec" not in lease for lease in leases))
+
+    def test_a_drained_node_takes_one_replica_at_a_time(self):
+        for budget in of_kind(defaults(), "PodDisruptionBudget"):
+            selector = budget["spec"]["selector"]["matchLabels"]
+            chosen = [d for d in of_kind(defaults(), "Deployment") if d["spec"]["selector"]["matchLabels"] == selector]
+            self.assertEqual(names(chosen), [budget["metadata"]["name"]])
+            self.assertEqual(budget["spec"]["maxUnavailable"], 1)
+
+    def test_replicas_prefer_nodes_of_their_own(self):
+        for deployment in of_kind(defaults(), "Deployment"):
+            [preferred] = charts.pod_spec(deployment)["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+            self.assertEqual(preferred["podAffinityTerm"]["labelSelector"]["matchLabels"],
+                             deployment["spec"]["selector"]["matchLabels"])
+        own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
+        for deployment in of_kind(render({"affinity": own}), "Deployment"):
+            self.assertEqual(charts.pod_spec(deployment)["affinity"], own)
 
     def test_every_controller_runs_in_one_of_them(self):
         running = []
@@ -176,11 +202,18 @@ class Rights(unittest.TestCase):
     def test_roles_follow_the_namespaces(self):
         objs = render({"cloud": {"namespace": "cloud-7"}}, namespace="ops")
         places = {r["metadata"]["namespace"] for r in of_kind(objs, "Role", "RoleBinding")}
-        self.assertEqual(places, {"cloud-7", "default"})
+        self.assertEqual(places, {"cloud-7", "default", "ops"})
         for binding in of_kind(objs, "ClusterRoleBinding", "RoleBinding"):
             [subject] = binding["subjects"]
             self.assertEqual(subject["namespace"], "ops")
             charts.find(objs, "ServiceAccount", subject["name"])
+
+    def test_in_the_operators_namespace_there_is_only_the_lease(self):
+        for role in of_kind(render(namespace="ops"), "Role"):
+            if role["metadata"]["namespace"] == "ops":
+                self.assertEqual({r for rule in role["rules"] for r in rule["resources"]}, {"leases"})
+                [named] = [rule for rule in role["rules"] if rule["verbs"] != ["create"]]
+                self.assertEqual(named["resourceNames"], [role["metadata"]["name"].removesuffix("-operator")])
 
     def test_the_policy_holds_the_account_that_may_patch_namespaces(self):
         objs = render(namespace="ops")

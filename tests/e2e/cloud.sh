@@ -70,9 +70,10 @@ objects() {
 
 restarted_operator_writes_nothing() {
   local before=$1
-  kubectl -n kupenstack-system delete pods --all --wait
-  kubectl -n kupenstack-system rollout status deployment --timeout=60s
-  # What it would do wrong it does when it first looks at everything, within seconds of its start.
+  kubectl -n "$OPERATOR" delete pods --all --wait || return
+  kubectl -n "$OPERATOR" rollout status deployment --timeout=60s || return
+  within 60 operator_pod cloud && within 60 operator_pod resources || return
+  # What it would do wrong it does when it first looks at everything, within seconds of holding the lease.
   sleep 10
   objects | diff "$before" -
 }

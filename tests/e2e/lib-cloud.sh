@@ -70,10 +70,11 @@ no_failure() {
   [[ $1 =~ ^[1-9][0-9]*\ 0\  ]]
 }
 
-OPERATOR=kupenstack-system # its namespace
-
-operator_pod() { kubectl -n "$OPERATOR" get pods -l "app.kubernetes.io/component=$1" -o 'jsonpath={.items[0].metadata.name}'; }
-operator_metrics() { kubectl get --raw "/api/v1/namespaces/$OPERATOR/pods/$(operator_pod "$1"):8080/proxy/metrics"; }
+# operator_metrics cloud|resources: of the replica that works.
+operator_metrics() {
+  local pod
+  pod=$(operator_pod "$1") && kubectl get --raw "/api/v1/namespaces/$OPERATOR/pods/$pod:8080/proxy/metrics"
+}
 
 # Every controller has made a pass: what an operator would do wrong it does when it first looks at everything.
 has_looked() {
@@ -86,7 +87,8 @@ restart_operator() { kubectl -n "$OPERATOR" delete pods --all --wait && operator
 
 # Ticks of processor time of the ended children of the operator: no helm ran while it stays, for none is that cheap.
 helm_ticks() {
-  kubectl -n "$OPERATOR" exec deployment/kupenstack-cloud -- cat /proc/1/stat | awk '{print $16 + $17}'
+  local pod
+  pod=$(operator_pod cloud) && kubectl -n "$OPERATOR" exec "$pod" -- cat /proc/1/stat | awk '{print $16 + $17}'
 }
 
 # What a write by anybody would change: the version, or the generation where a status tells of the load too.

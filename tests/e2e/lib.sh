@@ -34,6 +34,16 @@ within() {
 
 not() { ! "$@"; }
 
+OPERATOR=kupenstack-system # its namespace
+
+# operator_pod cloud|resources: the one of the replicas that works, as the lease names it (a suffix tells its restarts
+# apart); fails while none does.
+operator_pod() {
+  local holder
+  holder=$(kubectl -n "$OPERATOR" get lease "kupenstack-$1" -o 'jsonpath={.spec.holderIdentity}') || return
+  [ -n "$holder" ] && echo "${holder%_*}"
+}
+
 # is EXPECTED COMMAND...: the command's output is exactly this.
 is() {
   local expected=$1 actual

@@ -74,7 +74,10 @@ stalls() {
 }
 
 nothing_in_glance() { is "" env OS_CLOUD="$NS" openstack image list -f value -c ID; }
-nothing_on_disk() { is "" kubectl -n kupenstack-system exec deployment/kupenstack-resources -- find /var/lib/kupenstack -type f; }
+nothing_on_disk() {
+  local pod
+  pod=$(operator_pod resources) && is "" kubectl -n "$OPERATOR" exec "$pod" -- find /var/lib/kupenstack -type f
+}
 
 turns_out_wrong() {
   ok "an Image whose file does not exist" image missing "$FILES/no-such-file.img" raw

@@ -61,4 +61,18 @@ pub(crate) struct ControllerArgs {
     /// Namespace of the operator itself; it never becomes a project
     #[arg(long, env = "POD_NAMESPACE", default_value = "kupenstack-system")]
     pub(crate) operator_namespace: String,
+    /// Namespace of the leases `kupenstack-cloud` and `kupenstack-resources`, which one of several replicas holds while it
+    /// works; the operator's when absent
+    #[arg(long)]
+    lease_namespace: Option<String>,
+    /// Work without a lease: for development, where no other operator runs
+    #[arg(long)]
+    pub(crate) without_lease: bool,
+}
+
+impl ControllerArgs {
+    /// Namespace of the leases.
+    pub(crate) fn lease_namespace(&self) -> &str {
+        self.lease_namespace.as_deref().unwrap_or(&self.operator_namespace)
+    }
 }

@@ -8,9 +8,10 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
@@ -19,6 +20,8 @@ use tokio::time::timeout;
 const MAX_COMPLAINT: usize = 16 << 10;
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
+/// How long a killed process may take to be gone. It takes a millisecond or two, unless it hangs in the kernel.
+const DEATH: Duration = Duration::from_millis(500);
 
 /// A program to run and its limits.
 #[derive(Debug)]
@@ -79,7 +82,8 @@ pub async fn run(invocation: Invocation, max_output: usize) -> Result<(Finished,
 
 /// Runs a program and hands over what it prints as it comes; a `Break` ends the run as [`Failure::TooMuchOutput`].
 ///
-/// Dropping the future kills the program and all it started.
+/// Dropping the future kills the program and all it started; the program itself is gone when that returns, so that who
+/// gives up a run can hand over to another.
 pub async fn run_with(
     invocation: Invocation,
     on_output: impl FnMut(&[u8]) -> ControlFlow<()>,
@@ -182,11 +186,22 @@ impl Group {
     fn disarm(&mut self) {
         self.0 = None;
     }
+
+    /// Waits until the killed leader has ended, and leaves it to the runtime to reap.
+    fn outlive(&self) {
+        let Some(leader) = self.0 else { return };
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let since = Instant::now();
+        while since.elapsed() < DEATH && matches!(waitid(WaitId::Pid(leader), look), Ok(None)) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        self.outlive();
     }
 }
 

@@ -100,3 +100,18 @@ async fn dropping_the_run_kills_the_whole_group() {
     assert!(call.await.unwrap_err().is_cancelled());
     assert!(gone(&pid).await, "the grandchild lives on");
 }
+
+#[tokio::test]
+async fn a_dropped_run_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let mut call = Box::pin(run(shell(&format!("echo $$ > {}; exec sleep 100", pid.display())), 0));
+    tokio::select! {
+        result = &mut call => panic!("{result:?}"),
+        () = written(&pid) => {}
+    }
+    drop(call);
+    let status = format!("/proc/{}/status", std::fs::read_to_string(&pid).unwrap().trim());
+    let state = std::fs::read_to_string(status);
+    assert!(state.as_ref().map_or(true, |text| text.contains("State:\tZ")), "it lives on: {state:?}");
+}

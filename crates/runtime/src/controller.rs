@@ -203,7 +203,9 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
             Ok(object) => Arc::new(object.clone()),
             Err(invalid) => return Err(Failure::new("Undecodable", invalid.clone())),
         };
+        let running = this.metrics.running(this.name);
         let outcome = this.reconciler.reconcile(decoded).await;
+        drop(running);
         this.metrics.reconciled(this.name, started.elapsed(), outcome.as_ref().map(Outcome::reason));
         let outcome = outcome?;
         tracing::debug!(controller = this.name, object = %key, reason = outcome.reason(), message = outcome.message());

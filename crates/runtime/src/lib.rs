@@ -1,5 +1,5 @@
 //! The only crate that touches kube-runtime: watches and pruned stores, the controller wrapper with its pace,
-//! server-side apply and finalizers, events, metrics, the HTTP server for probes and metrics.
+//! server-side apply and finalizers, events, metrics, the HTTP server for probes and metrics, the leader's lease.
 //!
 //! It must not know any kind of ours, OpenStack or Helm. There is no way around it: every watch is pruned and
 //! survives objects that can't be decoded, every controller has a concurrency limit, every requeue has jitter.
@@ -8,6 +8,8 @@ pub mod apply;
 mod controller;
 mod events;
 mod failure;
+mod health;
+pub mod lease;
 pub mod metrics;
 mod pace;
 pub mod server;
@@ -16,6 +18,7 @@ mod watch;
 pub use controller::{Context, Controller, Reconcile};
 pub use events::Events;
 pub use failure::Failure;
+pub use health::Health;
 pub use watch::{Shared, changes_of};
 
 pub use kube::runtime::reflector::ObjectRef;

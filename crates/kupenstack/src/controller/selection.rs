@@ -8,13 +8,13 @@ use super::Named;
 use crate::rbac::{self, Account};
 
 /// Names of controllers, all of them known.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection(BTreeSet<&'static str>);
 
 impl Selection {
     /// The controllers named, or all if none is.
     pub(super) fn of(wanted: &[String]) -> anyhow::Result<Self> {
-        let known: Vec<_> = [rbac::CLOUD, rbac::RESOURCES].iter().flat_map(Account::names).collect();
+        let known: Vec<_> = [&rbac::CLOUD, &rbac::RESOURCES].into_iter().flat_map(Account::names).collect();
         let unknown: Vec<_> = wanted.iter().filter(|name| !known.contains(&name.as_str())).cloned().collect();
         ensure!(unknown.is_empty(), "no controller is named {}; there are: {}", unknown.join(", "), known.join(", "));
         let selected = known.into_iter().filter(|name| wanted.is_empty() || wanted.iter().any(|w| w == name));
@@ -26,11 +26,11 @@ impl Selection {
         account.names().any(|name| self.0.contains(name))
     }
 
-    /// The selected ones of these controllers. Fails if one is missing.
-    pub(super) fn pick(&self, all: Vec<Named>) -> anyhow::Result<Vec<Named>> {
+    /// The selected ones of an account's controllers. Fails if one is missing.
+    pub(super) fn pick(&self, account: &Account, all: Vec<Named>) -> anyhow::Result<Vec<Named>> {
         let picked: Vec<_> = all.into_iter().filter(|(name, _)| self.0.contains(name)).collect();
-        let missing: Vec<_> =
-            self.0.iter().filter(|name| !picked.iter().any(|(picked, _)| picked == *name)).copied().collect();
+        let wanted = account.names().filter(|name| self.0.contains(name));
+        let missing: Vec<_> = wanted.filter(|name| !picked.iter().any(|(picked, _)| picked == name)).collect();
         ensure!(missing.is_empty(), "these controllers were not built: {}", missing.join(", "));
         Ok(picked)
     }
@@ -73,12 +73,15 @@ mod tests {
     fn what_is_not_selected_is_left_out() {
         let one = of(&["keystone"]).unwrap();
         assert!(!one.any_of(&rbac::RESOURCES));
-        let names: Vec<_> = one.pick(built(&["glance", "keystone"])).unwrap().into_iter().map(|(n, _)| n).collect();
+        let names: Vec<_> =
+            one.pick(&rbac::CLOUD, built(&["glance", "keystone"])).unwrap().into_iter().map(|(n, _)| n).collect();
         assert_eq!(names, ["keystone"]);
     }
 
     #[test]
     fn a_selected_controller_that_is_missing_is_an_error() {
-        assert!(of(&["keystone"]).unwrap().pick(built(&["glance"])).is_err());
+        let selected = of(&["keystone", "image"]).unwrap();
+        assert!(selected.pick(&rbac::CLOUD, built(&["glance"])).is_err());
+        assert!(selected.pick(&rbac::RESOURCES, built(&["image"])).is_ok());
     }
 }

@@ -19,6 +19,8 @@ enum Scope {
     CloudNamespace,
     /// In the namespace `default`, where events about objects without a namespace go.
     DefaultNamespace,
+    /// In the operator's own namespace.
+    OperatorNamespace,
 }
 
 /// Verbs on resources of one API group, and what they are for.
@@ -44,13 +46,17 @@ struct Controller {
 #[derive(Debug)]
 pub(crate) struct Account {
     name: &'static str,
+    /// The lease that one of its processes holds, by itself in an array as rights name objects.
+    lease: &'static [&'static str; 1],
     controllers: &'static [Controller],
 }
 
 /// The account that builds OpenStack.
-pub(crate) const CLOUD: Account = Account { name: "cloud", controllers: cloud::CONTROLLERS };
+pub(crate) static CLOUD: Account =
+    Account { name: "cloud", lease: &["kupenstack-cloud"], controllers: cloud::CONTROLLERS };
 /// The account that makes what users declare.
-pub(crate) const RESOURCES: Account = Account { name: "resources", controllers: resources::CONTROLLERS };
+pub(crate) static RESOURCES: Account =
+    Account { name: "resources", lease: &["kupenstack-resources"], controllers: resources::CONTROLLERS };
 
 /// A rule of a role: rights that differ only in their resources, together.
 #[derive(Debug)]
@@ -60,6 +66,16 @@ struct Rule {
 }
 
 impl Account {
+    /// Its short name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The lease that its controllers work under.
+    pub(crate) fn lease(&self) -> &'static str {
+        self.lease[0]
+    }
+
     /// The names of the controllers.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.controllers.iter().map(|c| c.name)
@@ -68,16 +84,40 @@ impl Account {
     /// The rules that hold in `scope`: all rights of all controllers, each once.
     fn rules(&self, scope: Scope) -> Vec<Rule> {
         let mut rules: Vec<Rule> = Vec::new();
-        let rights = self.controllers.iter().flat_map(|c| c.rights).copied().flatten();
-        for right in rights.filter(|r| r.scope == scope) {
-            let known = rules.iter_mut().find(|rule| Right { resources: right.resources, ..rule.right } == *right);
+        for right in self.rights().filter(|r| r.scope == scope) {
+            let known = rules.iter_mut().find(|rule| Right { resources: right.resources, ..rule.right } == right);
             match known {
                 Some(rule) => rule.add(right.resources),
-                None => rules.push(Rule { right: *right, resources: right.resources.to_vec() }),
+                None => rules.push(Rule { right, resources: right.resources.to_vec() }),
             }
         }
         rules
     }
+
+    /// What its controllers need, and what every process of it does.
+    fn rights(&self) -> impl Iterator<Item = Right> + use<> {
+        self.controllers.iter().flat_map(|c| c.rights).copied().flatten().copied().chain(leading(self.lease))
+    }
+}
+
+/// To be the one of several replicas that works.
+fn leading(lease: &'static [&'static str]) -> [Right; 2] {
+    let right = |names, verbs, why| Right {
+        scope: Scope::OperatorNamespace,
+        group: "coordination.k8s.io",
+        resources: &["leases"],
+        names,
+        verbs,
+        why,
+    };
+    [
+        right(lease, &["get", "watch", "update"], "which of the replicas works"),
+        right(
+            &[],
+            &["create"],
+            "the lease anew, when somebody has deleted it; Kubernetes knows no names in this right",
+        ),
+    ]
 }
 
 impl Rule {
@@ -94,7 +134,7 @@ impl Rule {
 pub(crate) fn files() -> Files {
     let accounts = [&CLOUD, &RESOURCES].map(|a| (format!("{}.yaml", a.name), render::account(a)));
     let users = ("users.yaml".to_owned(), users::roles(&kupenstack_api::crds::all()));
-    let names = ("_controllers.tpl".to_owned(), render::controllers(&[CLOUD, RESOURCES]));
+    let names = ("_controllers.tpl".to_owned(), render::controllers(&[&CLOUD, &RESOURCES]));
     accounts.into_iter().chain([users, names]).collect()
 }
 
@@ -102,8 +142,8 @@ pub(crate) fn files() -> Files {
 mod tests {
     use super::*;
 
-    fn all_rights() -> impl Iterator<Item = &'static Right> {
-        [CLOUD, RESOURCES].into_iter().flat_map(|a| a.controllers).flat_map(|c| c.rights).copied().flatten()
+    fn all_rights() -> impl Iterator<Item = Right> {
+        [&CLOUD, &RESOURCES].into_iter().flat_map(Account::rights)
     }
 
     #[test]
@@ -135,7 +175,7 @@ mod tests {
 
     #[test]
     fn controllers_have_names_of_their_own() {
-        let mut names: Vec<_> = [CLOUD, RESOURCES].iter().flat_map(|a| a.controllers).map(|c| c.name).collect();
+        let mut names: Vec<_> = [&CLOUD, &RESOURCES].into_iter().flat_map(Account::names).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

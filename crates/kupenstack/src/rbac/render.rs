@@ -9,7 +9,7 @@ pub(super) const HEADER: &str =
 /// The roles of an account and their bindings.
 pub(super) fn account(account: &Account) -> String {
     let mut text = HEADER.to_owned();
-    for scope in [Scope::Cluster, Scope::CloudNamespace, Scope::DefaultNamespace] {
+    for scope in [Scope::Cluster, Scope::CloudNamespace, Scope::DefaultNamespace, Scope::OperatorNamespace] {
         let rules = account.rules(scope);
         if !rules.is_empty() {
             text.push_str(&role(account, scope, &rules));
@@ -20,8 +20,8 @@ pub(super) fn account(account: &Account) -> String {
 }
 
 /// The names of each account's controllers, for the `--controllers` flag.
-pub(super) fn controllers(accounts: &[Account]) -> String {
-    let definition = |account: &Account| {
+pub(super) fn controllers(accounts: &[&Account]) -> String {
+    let definition = |account: &&Account| {
         let names: Vec<_> = account.names().collect();
         format!("{{{{- define \"kupenstack.controllers.{}\" -}}}}{}{{{{- end -}}}}\n", account.name, names.join(","))
     };
@@ -96,12 +96,14 @@ fn namespace(scope: Scope) -> Option<&'static str> {
         Scope::Cluster => None,
         Scope::CloudNamespace => Some("{{ .Values.cloud.namespace }}"),
         Scope::DefaultNamespace => Some("default"),
+        Scope::OperatorNamespace => Some("{{ .Release.Namespace }}"),
     }
 }
 
 fn role_name(account: &Account, scope: Scope) -> String {
     match scope {
         Scope::DefaultNamespace => format!("kupenstack-{}-events", account.name),
-        _ => format!("kupenstack-{}", account.name),
+        Scope::OperatorNamespace => format!("kupenstack-{}-operator", account.name),
+        Scope::Cluster | Scope::CloudNamespace => format!("kupenstack-{}", account.name),
     }
 }

@@ -4,6 +4,7 @@
 
 mod admission;
 mod process;
+mod replicas;
 mod rights;
 mod stage;
 mod texts;

@@ -23,8 +23,8 @@ use crate::stage::{CLOUD, OPERATOR, PATIENCE, Stage, account, eventually, object
 const CLUSTER: &str = "cluster.kupenstack.io";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kupenstack");
 
-/// A running operator that acts as one of the accounts.
-struct Operator {
+/// A running operator.
+pub(crate) struct Operator {
     process: Child,
     address: SocketAddr,
     log: PathBuf,
@@ -32,17 +32,23 @@ struct Operator {
 
 impl Operator {
     fn start(stage: &Stage, name: &str, controllers: &str) -> Self {
+        Self::run(stage, name, &acting_as(stage, name), &["--controllers", controllers])
+    }
+
+    pub(crate) fn run(stage: &Stage, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Self {
         let folder = stage.plane.kubeconfig_path().parent().expect("it is a file");
         let log = folder.join(format!("operator-{name}.log"));
         let address = free_address();
         let process = Command::new(PROGRAM)
-            .args(["controller", "--controllers", controllers, "--listen", &address.to_string()])
+            .args(["controller", "--listen", &address.to_string()])
             .arg("--charts")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack"))
             .arg("--work-dir")
             .arg(folder.join(format!("work-{name}")))
             .args(["--cloud-namespace", CLOUD, "--operator-namespace", OPERATOR])
-            .env("KUBECONFIG", acting_as(stage, name))
+            .args(arguments)
+            .env("POD_NAME", name)
+            .env("KUBECONFIG", kubeconfig)
             .stdout(File::create(&log).expect("a log"))
             .kill_on_drop(true)
             .spawn()
@@ -51,7 +57,7 @@ impl Operator {
     }
 
     /// The body of an answer with status 200.
-    async fn get(&self, path: &str) -> Option<String> {
+    pub(crate) async fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).await.ok()?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.ok()?;
         let mut answer = String::new();
@@ -61,7 +67,7 @@ impl Operator {
     }
 
     /// Passes of a controller that did not fail.
-    async fn passes(&self, controller: &str) -> u64 {
+    pub(crate) async fn passes(&self, controller: &str) -> u64 {
         let metrics = self.get("/metrics").await.unwrap_or_default();
         let line = |l: &&str| l.starts_with("kupenstack_reconciles_total{") && l.contains("result=\"ok\"");
         let ours = metrics.lines().filter(line).filter(|l| l.contains(&format!("controller=\"{controller}\"")));
@@ -69,14 +75,23 @@ impl Operator {
     }
 
     /// Asks it to stop, waits for its end and returns what it logged.
-    async fn stop(mut self) -> String {
-        let id = self.process.id().expect("it runs").to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
-        assert!(told.success());
-        let ended = timeout(PATIENCE, self.process.wait()).await.expect("it ends").expect("its status");
-        let log = std::fs::read_to_string(&self.log).expect("its log");
-        assert!(ended.success(), "{ended}\n{log}");
+    pub(crate) async fn stop(self) -> String {
+        self.signal("TERM").await;
+        let (success, log) = self.end().await;
+        assert!(success, "{log}");
         log
+    }
+
+    pub(crate) async fn signal(&self, name: &str) {
+        let id = self.process.id().expect("it runs").to_string();
+        let told = Command::new("kill").args([&format!("-{name}"), &id]).status().await.expect("kill");
+        assert!(told.success());
+    }
+
+    /// Waits for its end. Whether that was a good one, and what it logged.
+    pub(crate) async fn end(mut self) -> (bool, String) {
+        let ended = timeout(PATIENCE, self.process.wait()).await.expect("it ends").expect("its status");
+        (ended.success(), std::fs::read_to_string(&self.log).expect("its log"))
     }
 }
 
@@ -153,7 +168,7 @@ async fn what_cannot_run_ends_with_an_error() {
     let stage = shared().await;
     for (argument, words) in [
         ("--controllers=projects,nova", "no controller is named nova; there are: openstack,"),
-        ("--work-dir=/dev/null/work", "prepare the resource controllers"),
+        ("--work-dir=/dev/null/work", "/dev/null/work (--work-dir)"),
     ] {
         let mut command = Command::new(PROGRAM);
         command.args(["controller", "--listen=127.0.0.1:0", "--controllers=projects", argument]);
