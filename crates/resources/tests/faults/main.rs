@@ -7,10 +7,12 @@
 #![allow(clippy::print_stdout, reason = "what was covered is part of the result")]
 
 mod check;
+mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
 mod image;
 mod life;
+mod outage;
 mod patience;
 mod point;
 mod project;
@@ -19,11 +21,14 @@ mod run;
 mod stage;
 mod suite;
 mod trap;
+mod undecodable;
 
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
-use image::ImageLife;
+use image::{ImageKind, ImageLife};
+use kupenstack_api::resources::{ClusterImage, Image};
+use life::Life;
 use point::Point;
 use project::ProjectLife;
 use stage::Surroundings;
@@ -38,6 +43,8 @@ async fn cluster() -> &'static Cluster {
             let runtime = runtime();
             let cluster = runtime.block_on(async {
                 let cluster = Cluster::start().await;
+                undecodable::store(&cluster).await;
+                cluster.define().await;
                 cluster.declare_cloud().await;
                 cluster
             });
@@ -47,44 +54,76 @@ async fn cluster() -> &'static Cluster {
     &cluster.await.unwrap().0
 }
 
-async fn image() -> ImageLife {
-    ImageLife { src: cluster().await.serve(&disk(4096)).await }
+async fn image<K: ImageKind>() -> ImageLife<K> {
+    ImageLife::of(&cluster().await.serve(&disk(4096)).await)
+}
+
+/// All points of a life in its usual surroundings.
+async fn is_survived<L: Life>(life: L) {
+    let (cluster, surroundings) = (cluster().await, Surroundings::default());
+    let client = cluster.client().await;
+    Suite { cluster, client, life, surroundings, title: "", choose: |_| true }.run().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_an_images_life_is_survived() {
-    let (cluster, life) = (cluster().await, image().await);
-    Suite { cluster, life, surroundings: Surroundings::default(), title: "", choose: |_| true }.is_survived().await;
+    is_survived(image::<Image>().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_cluster_images_life_is_survived() {
+    is_survived(image::<ClusterImage>().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_projects_life_is_survived() {
-    let (cluster, life) = (cluster().await, ProjectLife);
-    Suite { cluster, life, surroundings: Surroundings::default(), title: "", choose: |_| true }.is_survived().await;
+    is_survived(ProjectLife).await;
 }
 
-fn is_killed_after_a_write(point: &Point) -> bool {
-    point.fault.name == "killed after" && point.request.is_write()
+/// Death after each write of a life in certain surroundings.
+async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
+    let choose = |point: &Point| point.fault.name == "killed after" && point.request.is_write();
+    let (cluster, client) = (cluster().await, cluster().await.client().await);
+    Suite { cluster, client, life, surroundings, title, choose }.run().await;
 }
 
 /// The operator hears late of what it did itself, and of what others did.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stale_cache_is_survived() {
-    let surroundings = Surroundings { lag: Duration::from_secs(1), ..Surroundings::default() };
-    let (cluster, choose, title) =
-        (cluster().await, is_killed_after_a_write as fn(&Point) -> bool, " with a stale cache");
-    let images = Suite { cluster, life: image().await, surroundings, title, choose }.is_survived();
-    let projects = Suite { cluster, life: ProjectLife, surroundings, title, choose }.is_survived();
-    tokio::join!(images, projects);
+    let (late, title) =
+        (Surroundings { lag: Duration::from_secs(1), ..Surroundings::default() }, " with a stale cache");
+    tokio::join!(
+        deaths_are_survived(image::<Image>().await, late, title),
+        deaths_are_survived(image::<ClusterImage>().await, late, title),
+        deaths_are_survived(ProjectLife, late, title),
+    );
 }
 
 /// For a moment a lost lease has two operators take themselves for the only one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_operators_at_once_make_one_of_everything() {
-    let surroundings = Surroundings { operators: 2, ..Surroundings::default() };
-    let (cluster, choose, title) =
-        (cluster().await, is_killed_after_a_write as fn(&Point) -> bool, " with two operators");
-    let images = Suite { cluster, life: image().await, surroundings, title, choose }.is_survived();
-    let projects = Suite { cluster, life: ProjectLife, surroundings, title, choose }.is_survived();
-    tokio::join!(images, projects);
+    let (two, title) = (Surroundings { operators: 2, ..Surroundings::default() }, " with two operators");
+    tokio::join!(
+        deaths_are_survived(image::<Image>().await, two, title),
+        deaths_are_survived(image::<ClusterImage>().await, two, title),
+        deaths_are_survived(ProjectLife, two, title),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undecodable_object_beside_is_survived() {
+    undecodable::is_survived(cluster().await, image::<Image>().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_dies_in_mid_life_is_survived() {
+    // it lives as long as the process
+    let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
+    cluster.declare_cloud().await;
+    let src = cluster.serve(&disk(4096)).await;
+    tokio::join!(
+        outage::is_survived(cluster, ImageLife::<Image>::of(&src)),
+        outage::is_survived(cluster, ImageLife::<ClusterImage>::of(&src)),
+        outage::is_survived(cluster, ProjectLife),
+    );
 }

@@ -37,9 +37,8 @@ where
             sleep(LOOK).await;
         }
     };
-    if timeout(LIMIT, comes).await.is_err() {
-        panic!("{name} is not {what} after {LIMIT:?}: {:#?}", api.get_opt(name).await);
-    }
+    let came = timeout(LIMIT, comes).await;
+    assert!(came.is_ok(), "{name} is not {what} after {LIMIT:?}: {:#?}", api.get_opt(name).await);
 }
 
 /// Waits until a check finds nothing wrong.
@@ -47,6 +46,18 @@ pub(crate) async fn eventually<F: Future<Output = Result<(), String>>>(check: im
     let since = Instant::now();
     while let Err(problem) = check().await {
         assert!(since.elapsed() < LIMIT, "after {LIMIT:?}: {problem}");
+        sleep(LOOK).await;
+    }
+}
+
+/// What the API server answers to a question, which can be asked again.
+pub(crate) async fn answered<T, F: Future<Output = kube::Result<T>>>(ask: impl Fn() -> F) -> T {
+    let since = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(since.elapsed() < LIMIT, "after {LIMIT:?}: {error}"),
+        }
         sleep(LOOK).await;
     }
 }

@@ -152,8 +152,8 @@ impl Fault {
 
 /// Longer than a pass that failed waits before the next one.
 const LATE: f64 = 2.5;
-/// A read after that is one of what was there before the phase.
-const STALE: f64 = 3.0;
+/// What a read shows then is what was there before the phase, and mostly before the life.
+const STALE: f64 = 30.0;
 
 /// Everything that can go wrong with a request. What differs only in whether the request was carried out comes to the
 /// same for a read.
@@ -184,6 +184,12 @@ pub(crate) static FAULTS: &[Fault] = &[
     kubernetes("dropped", tap::Phase::Before, Sentence::Drop),
     kubernetes("conflict", tap::Phase::Before, Sentence::Refuse(409)).only(Request::is_write),
     kubernetes("answer lost", tap::Phase::After, Sentence::Drop).only(Request::is_write),
+];
+
+/// The API server dies and comes back, and nobody hears what became of the request.
+pub(crate) static OUTAGES: [Fault; 2] = [
+    kubernetes("API server restarted before", tap::Phase::Before, Sentence::ApiServer),
+    kubernetes("API server restarted after", tap::Phase::After, Sentence::ApiServer),
 ];
 
 /// A fault at a request.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     check::Census,
     life::Life,
-    patience::{appears, attempt, eventually, gone},
+    patience::{answered, appears, attempt, eventually, gone},
     point::Phase,
     stage::Stage,
 };
@@ -98,7 +98,7 @@ impl Life for ProjectLife {
     }
 
     async fn shown(&self, stage: &Stage) -> String {
-        let object = stage.namespaces().get_opt(&stage.name).await.unwrap();
-        serde_json::to_string(&object).unwrap()
+        let api = stage.namespaces();
+        serde_json::to_string(&answered(|| api.get_opt(&stage.name)).await).unwrap()
     }
 }

@@ -34,18 +34,13 @@ impl Queue {
         Self(Mutex::new(state))
     }
 
-    /// Points for one life: one for each phase, or one at its start, after which the phases are not as they were
-    /// recorded.
+    /// Points for one life, one for each phase.
     pub(crate) fn take(&self) -> Vec<(Point, u32)> {
         let mut state = self.state();
         if state.failures.len() >= MOST_FAILURES {
             return Vec::new();
         }
-        let at_start = state.waiting.get_mut(&Phase::Start).and_then(VecDeque::pop_front);
-        let batch: Vec<_> = match at_start {
-            Some(point) => vec![point],
-            None => state.waiting.values_mut().filter_map(VecDeque::pop_front).collect(),
-        };
+        let batch: Vec<_> = state.waiting.values_mut().filter_map(VecDeque::pop_front).collect();
         state.lives += usize::from(!batch.is_empty());
         batch
     }
@@ -54,12 +49,11 @@ impl Queue {
     pub(crate) fn done(&self, batch: Vec<(Point, u32)>, survived: &[Phase], failure: Option<(Phase, String)>) {
         let mut state = self.state();
         let failed_at = failure.as_ref().map(|(phase, _)| *phase);
-        for (point, tries) in batch {
+        state.covered += batch.iter().filter(|(point, _)| survived.contains(&point.request.phase)).count();
+        let is_over = |phase| survived.contains(&phase) || failed_at == Some(phase);
+        for (point, tries) in batch.into_iter().filter(|(point, _)| !is_over(point.request.phase)) {
             let phase = point.request.phase;
-            if survived.contains(&phase) {
-                state.covered += 1;
-            } else if failed_at == Some(phase) {
-            } else if tries < TRIES {
+            if tries < TRIES {
                 state.waiting.entry(phase).or_default().push_back((point, tries + 1));
             } else {
                 state.failures.push(format!("{point}\n  the request did not come in {tries} lives"));

@@ -25,6 +25,7 @@ use crate::{
         cluster::{ADMIN_SECRET, CLOUD, Cluster},
         operator::Operator,
     },
+    patience::answered,
 };
 
 /// What comes after a last request comes sooner than this.
@@ -41,11 +42,20 @@ pub(crate) struct Surroundings {
     pub(crate) lag: Duration,
     /// How many operators take themselves for the only one.
     pub(crate) operators: usize,
+    /// Whether the API server goes away now and then.
+    pub(crate) outages: bool,
+}
+
+impl Surroundings {
+    /// Whether something may be set right only after all has come to rest once.
+    pub(crate) fn are_restless(&self) -> bool {
+        self.operators > 1 || self.outages
+    }
 }
 
 impl Default for Surroundings {
     fn default() -> Self {
-        Self { lag: Duration::ZERO, operators: 1 }
+        Self { lag: Duration::ZERO, operators: 1, outages: false }
     }
 }
 
@@ -61,15 +71,26 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn new(cluster: &'static Cluster, prefix: &str, surroundings: Surroundings) -> Self {
+    /// A stage of a number of its own. Stages share a client: each connection of another one costs a handshake.
+    pub(crate) async fn new(
+        cluster: &'static Cluster,
+        client: &Client,
+        prefix: &str,
+        surroundings: Surroundings,
+    ) -> Self {
         let name = format!("{prefix}-{}", cluster.number());
-        Self::named(cluster, name, surroundings).await
+        Self::named(cluster, client, name, surroundings).await
     }
 
-    pub(crate) async fn named(cluster: &'static Cluster, name: String, surroundings: Surroundings) -> Self {
-        let client = cluster.client().await;
+    pub(crate) async fn named(
+        cluster: &'static Cluster,
+        client: &Client,
+        name: String,
+        surroundings: Surroundings,
+    ) -> Self {
+        let client = client.clone();
         let sim = Sim::start(SimOptions::default());
-        cluster.give_admin(&admin_secret(&name), &sim).await;
+        cluster.give_admin(&client, &admin_secret(&name), &sim).await;
         let options = TapOptions { route: Some(route(&name)), watch_lag: surroundings.lag };
         let tap = Tap::start_with(client.clone(), options).await;
         Self { cluster, client, name, sim, tap, surroundings, folder: tempfile::tempdir().unwrap() }
@@ -109,9 +130,12 @@ impl Stage {
 
     /// Everything that there is, in the cloud and of the operator's own.
     pub(crate) async fn census(&self) -> Census {
-        let secrets = self.secrets().list_metadata(&ListParams::default()).await.unwrap();
+        let (of_cloud, all) = (self.secrets(), ListParams::default());
+        let of_users: Api<Secret> = Api::namespaced(self.client.clone(), &self.name);
         let own = format!("-{}", self.name);
-        let secrets = secrets.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).count();
+        let secrets = answered(|| of_cloud.list_metadata(&all)).await;
+        let secrets = secrets.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).count()
+            + answered(|| of_users.list_metadata(&all)).await.items.len();
         let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let files = folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum();
         let cloud = self.sim.cloud();
@@ -130,10 +154,12 @@ impl Stage {
     /// Events about anything on this stage.
     pub(crate) async fn events(&self) -> Vec<Event> {
         // those about objects in no namespace are in `default`
-        let here = Api::<Event>::namespaced(self.client.clone(), &self.name).list(&ListParams::default()).await;
+        let events = |namespace: &str| Api::<Event>::namespaced(self.client.clone(), namespace);
         let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
-        let elsewhere = Api::<Event>::namespaced(self.client.clone(), "default").list(&about).await;
-        here.unwrap().into_iter().chain(elsewhere.unwrap()).collect()
+        let (all, here, elsewhere) = (ListParams::default(), events(&self.name), events("default"));
+        let mut found = answered(|| here.list(&all)).await.items;
+        found.extend(answered(|| elsewhere.list(&about)).await);
+        found
     }
 }
 

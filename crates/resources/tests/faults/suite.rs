@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures::future::join_all;
+use kube::Client;
 
 use crate::{
     common::cluster::Cluster,
@@ -27,6 +28,7 @@ const RECORDINGS: usize = 2;
 /// The lives of one kind in certain surroundings.
 pub(crate) struct Suite<L> {
     pub(crate) cluster: &'static Cluster,
+    pub(crate) client: Client,
     pub(crate) life: L,
     pub(crate) surroundings: Surroundings,
     /// What the surroundings are called in reports.
@@ -37,7 +39,7 @@ pub(crate) struct Suite<L> {
 
 impl<L: Life> Suite<L> {
     /// Lets every point come true in some life, and fails unless all of them did and each was survived.
-    pub(crate) async fn is_survived(self) {
+    pub(crate) async fn run(self) {
         let began = Instant::now();
         let requests = self.record().await;
         let points: Vec<Point> = points_of::<L>(&requests).into_iter().filter(self.choose).filter(is_wanted).collect();
@@ -100,7 +102,7 @@ impl<L: Life> Suite<L> {
     }
 
     async fn stage(&self) -> Stage {
-        let stage = Stage::new(self.cluster, L::KIND, self.surroundings).await;
+        let stage = Stage::new(self.cluster, &self.client, L::KIND, self.surroundings).await;
         let progress = Mutex::default();
         Run { stage: &stage, life: &self.life, points: &[], progress: &progress }.prepare().await;
         stage

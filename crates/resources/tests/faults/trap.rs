@@ -19,15 +19,34 @@ use crate::{
 /// A point on a stage where it is to come true.
 pub(crate) struct Trap<'a> {
     stage: &'a Stage,
-    point: &'a Point,
     hung: watch::Receiver<u64>,
     arrivals: broadcast::Receiver<Entry>,
-    /// Requests to OpenStack before it was set.
+    witness: Witness<'a>,
+    /// Whether the operator has still to be killed after the fault.
+    kills_next: bool,
+}
+
+/// Who knows whether a point has come true.
+#[derive(Clone)]
+pub(crate) struct Witness<'a> {
+    stage: &'a Stage,
+    point: &'a Point,
+    /// Requests to OpenStack before.
     since: u64,
     /// Whether the API server's side of it has come true.
     struck: Arc<AtomicBool>,
-    /// Whether the operator has still to be killed after the fault.
-    kills_next: bool,
+}
+
+impl Witness<'_> {
+    /// Whether the request has come and met its fault.
+    pub(crate) fn has_seen_it(&self) -> bool {
+        let cloud = self.stage.sim.cloud();
+        let met = |entry: &Entry| {
+            let request = Request::of_openstack(Phase::Start, entry);
+            entry.number >= self.since && entry.fault.is_some() && request.is_like(&self.point.request)
+        };
+        self.struck.load(Ordering::SeqCst) || cloud.journal.entries().any(met)
+    }
 }
 
 impl<'a> Trap<'a> {
@@ -47,7 +66,8 @@ impl<'a> Trap<'a> {
         }
         let since = cloud.journal.total();
         drop(cloud);
-        Self { stage, point, hung, arrivals, since, struck, kills_next: point.then_killed }
+        let witness = Witness { stage, point, since, struck };
+        Self { stage, hung, arrivals, witness, kills_next: point.then_killed }
     }
 
     /// Waits until the operator is to die.
@@ -78,14 +98,8 @@ impl<'a> Trap<'a> {
         self.stage.tap.open();
     }
 
-    /// Whether the request has come and met its fault.
-    pub(crate) fn has_struck(&self) -> bool {
-        let cloud = self.stage.sim.cloud();
-        let met = |entry: &Entry| {
-            let request = Request::of_openstack(Phase::Start, entry);
-            entry.number >= self.since && entry.fault.is_some() && request.is_like(&self.point.request)
-        };
-        self.struck.load(Ordering::SeqCst) || cloud.journal.entries().any(met)
+    pub(crate) fn witness(&self) -> Witness<'a> {
+        self.witness.clone()
     }
 }
 
