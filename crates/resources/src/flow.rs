@@ -101,13 +101,15 @@ impl<A: Actuator> Flow<A> {
     /// Makes sure that the resource exists and is as declared.
     async fn ensure(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) -> Result<Outcome, Stop> {
         let resource = match self.actuator.observe(target).await? {
-            Some(resource) if self.actuator.is_whole(&resource) => self.update(report, target, resource).await?,
+            Some(resource) if self.actuator.is_whole(&resource) => resource,
             Some(_) => self.create(report, target).await?,
             None => {
                 self.tell_of_loss(report, target).await;
                 self.create(report, target).await?
             }
         };
+        // what was made now may be the rest of an attempt for an earlier spec, completed
+        let resource = self.update(report, target, resource).await?;
         let id = self.actuator.id(&resource);
         Ok(report.observed(id, |status| self.actuator.report(target, &resource, status)).await)
     }

@@ -165,6 +165,8 @@ impl Projects {
         if self.is_verified(tenant.namespace(), password) {
             return Ok(());
         }
+        // a client that is kept may know an earlier password, which Keystone still takes
+        self.cloud.reread_project(tenant.namespace());
         let Some(client) = self.cloud.project(site, tenant.namespace()).await? else {
             return Err(Failure::new("NotFound", "the Secret with the namespace's credentials vanished").into());
         };

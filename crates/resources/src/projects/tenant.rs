@@ -124,18 +124,26 @@ impl Tenant {
         Ok(())
     }
 
-    /// Removes user and project. Done when neither can be seen any more; else says what is waited for.
+    /// Removes user and project. Done when neither can be seen any more; else says what is waited for. Both are looked
+    /// for twice: a server behind the others may not know yet of what was made a moment ago.
     pub(super) async fn remove(&self, identity: &Identity) -> Result<Option<Outcome>, Stop> {
-        if let Some(user) = identity.find_user(&self.user_name(), DOMAIN).await? {
+        let name = self.user_name();
+        if let Some(user) = identity.find_user(&name, DOMAIN).await? {
             identity.delete_user(&user.id).await?;
         }
         for project in self.projects(identity).await? {
             identity.delete_project(&project.id).await?;
         }
-        let left = self.projects(identity).await?;
-        Ok(left.first().map(|project| {
-            Outcome::waiting(reason::DELETING, format!("waiting until project {} is gone", project.name))
-        }))
+        let waiting = |what: &str, name: &str| {
+            Ok(Some(Outcome::waiting(reason::DELETING, format!("waiting until {what} {name} is gone"))))
+        };
+        if let Some(project) = self.projects(identity).await?.first() {
+            return waiting("project", &project.name);
+        }
+        match identity.find_user(&name, DOMAIN).await? {
+            Some(user) => waiting("user", &user.name),
+            None => Ok(None),
+        }
     }
 }
 

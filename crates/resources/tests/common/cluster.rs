@@ -38,16 +38,22 @@ impl Cluster {
     /// A cluster and a cloud that nobody has declared yet.
     pub(crate) async fn start() -> Self {
         // shown by RUST_LOG; another cluster of this process may have set it up
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let off = tracing_subscriber::filter::LevelFilter::OFF.into();
+        let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(off).from_env_lossy();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
-        let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
-        plane.apply_yaml(&crds.join("\n---\n")).await;
         let cluster = Self { plane, web: MockServer::start().await, next: AtomicU32::new(0) };
+        cluster.define().await;
         for name in [CLOUD, OPERATOR] {
             cluster.make_namespace(name, &[]).await;
         }
         cluster
+    }
+
+    /// Applies the definitions of our kinds.
+    pub(crate) async fn define(&self) {
+        let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
+        self.plane.apply_yaml(&crds.join("\n---\n")).await;
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -81,14 +87,14 @@ impl Cluster {
     }
 
     /// Writes the administrator's credentials for a cloud into a Secret.
-    pub(crate) async fn give_admin(&self, secret: &str, sim: &Sim) {
+    pub(crate) async fn give_admin(&self, client: &Client, secret: &str, sim: &Sim) {
         let text = format!(
             "clouds: {{admin: {{auth: {{auth_url: '{}', username: admin, password: {}, project_name: admin, \
              user_domain_name: Default, project_domain_name: Default}}, region_name: RegionOne, interface: internal}}}}",
             sim.auth_url(),
             sim.options().admin_password
         );
-        let secrets: Api<Secret> = Api::namespaced(self.client().await, CLOUD);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), CLOUD);
         let object = Secret {
             metadata: ObjectMeta { name: Some(secret.to_owned()), ..ObjectMeta::default() },
             data: Some(BTreeMap::from([("clouds.yaml".to_owned(), ByteString(text.into_bytes()))])),

@@ -17,7 +17,8 @@ const DYING: Duration = Duration::from_secs(10);
 pub(crate) struct Operator {
     stop: CancellationToken,
     controllers: JoinHandle<()>,
-    runtime: Runtime,
+    /// None once it is on its way out.
+    runtime: Option<Runtime>,
 }
 
 impl Operator {
@@ -35,25 +36,36 @@ impl Operator {
             let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
             join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
         });
-        Self { stop, controllers, runtime }
+        Self { stop, controllers, runtime: Some(runtime) }
     }
 
     /// Lets passes under way end.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         self.stop.cancel();
-        self.controllers.await.unwrap();
-        self.runtime.shutdown_background();
+        (&mut self.controllers).await.unwrap();
     }
 
     /// Ends everything where it is, as a crash does.
     pub(crate) fn crash(self) {
-        self.runtime.shutdown_background();
+        drop(self);
     }
 
     /// The same, and waits until nothing of it runs any more.
-    pub(crate) async fn kill(self) {
-        let runtime = self.runtime;
+    pub(crate) async fn kill(mut self) {
+        // whoever waits for a pass goes first: kube takes a pass that was cancelled for a bug
+        self.controllers.abort();
+        let _ = (&mut self.controllers).await;
+        let runtime = self.runtime.take().unwrap();
         tokio::task::spawn_blocking(move || runtime.shutdown_timeout(DYING)).await.unwrap();
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // a runtime may not wait for its end in another one
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

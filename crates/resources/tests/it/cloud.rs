@@ -162,3 +162,24 @@ async fn a_restart_writes_nothing_and_asks_for_few_tokens() {
     let asked = world.count("POST", "/auth/tokens") - tokens;
     assert!(asked <= 5, "{asked} tokens");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn capo_1647_the_tokens_for_67_images_are_those_for_one() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    tenant.ready_image("first").await;
+    let tokens = world.count("POST", "/auth/tokens");
+    let src = world.serve(&disk(512)).await;
+    let names: Vec<_> = (0..67).map(|index| format!("image-{index}")).collect();
+    for name in &names {
+        tenant.create(name, json!({"src": src, "format": "raw"})).await;
+    }
+    for name in &names {
+        tenant.until(name, is_ready).await;
+    }
+    assert_eq!(world.count("POST", "/auth/tokens"), tokens);
+    assert_eq!(world.sim.cloud().journal.count("POST", "/v2/images"), 68);
+    operator.stop().await;
+}

@@ -5,11 +5,11 @@ use std::{process::Command, time::Duration};
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
+    api::{ListParams, WatchEvent, WatchParams},
 };
 use kupenstack_api::FINALIZER;
 use kupenstack_core::{
-    conditions::{self, RECONCILING, STALLED},
+    conditions::{self, RECONCILING},
     ownership::ClusterId,
 };
 use kupenstack_testkit::sim::{self, Effect, Rule};
@@ -27,7 +27,7 @@ fn cluster() -> ClusterId {
 }
 
 /// The one image of this name in Glance.
-fn only(tenant: &Tenant<'_>, name: &str) -> sim::Image {
+pub(crate) fn only(tenant: &Tenant<'_>, name: &str) -> sim::Image {
     let mut all = tenant.world.named(name);
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
@@ -201,6 +201,21 @@ async fn an_open_record_is_filled() {
     assert_eq!(data(&only(&tenant, "open")), disk(4096));
 }
 
+/// The spec changes while the operator is dead: what it had begun for the earlier one is not what is declared now.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_record_of_an_earlier_spec_is_brought_up_to_date() {
+    let tenant = world::shared().await.tenant().await;
+    let (image, file) = stranded(&tenant, "earlier").await;
+    let uid = image.uid().unwrap();
+    let own_id = cluster().resource_id(&uid);
+    tenant.put_image(own_id, |image| made(image, "earlier", &uid, "queued", 0, "4096")).await;
+    tenant.edit("earlier", json!({"minDisk": 7, "properties": {"a": "1"}})).await;
+    appears(&tenant, "earlier", &file).await;
+    let stored = only(&tenant, "earlier");
+    assert_eq!((stored.min_disk, stored.properties.get("a").map(String::as_str)), (7, Some("1")));
+    assert!(!tenant.events("earlier").await.contains(&"DriftRepaired".to_owned()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_adoption_by_name_a_foreign_image_is_left_alone() {
     let tenant = world::shared().await.tenant().await;
@@ -215,73 +230,6 @@ async fn k_orc_adoption_by_name_a_foreign_image_is_left_alone() {
     assert_ne!(id(&image), foreign);
     tenant.delete("web").await;
     assert_eq!(only(&tenant, "web").id, foreign);
-}
-
-enum Bad {
-    Missing,
-    Empty,
-    Text,
-    OtherContent,
-    Untrusted,
-    CannotBecomeIso,
-}
-
-#[rstest]
-#[case::tf_404(Bad::Missing, "SourceNotFound", "spec.src")]
-#[case::k_orc_903_zero_bytes(Bad::Empty, "SourceEmpty", "spec.src")]
-#[case::text(Bad::Text, "UnsupportedFormat", "spec.src")]
-#[case::checksum(Bad::OtherContent, "ChecksumMismatch", "spec.checksum")]
-#[case::bad_tls(Bad::Untrusted, "TLSVerificationFailed", "spec.src")]
-#[case::iso(Bad::CannotBecomeIso, "UnsupportedFormat", "spec.format")]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[case] reason: &str, #[case] field: &str) {
-    let tenant = world::shared().await.tenant().await;
-    let good = tenant.world.serve(&disk(4096)).await;
-    let spec = match bad {
-        Bad::Missing => json!({"src": format!("{}/nothing-here", tenant.world.web.uri()), "format": "raw"}),
-        Bad::Empty => json!({"src": tenant.world.serve(&[]).await, "format": "raw"}),
-        Bad::Text => json!({"src": tenant.world.serve(b"<html>not an image</html>").await, "format": "raw"}),
-        Bad::OtherContent => {
-            json!({"src": good, "format": "raw", "checksum": format!("sha256:{}", "0".repeat(64))})
-        }
-        Bad::Untrusted => json!({"src": kubernetes_url(&tenant), "format": "raw"}),
-        Bad::CannotBecomeIso => json!({"src": good, "format": "iso"}),
-    };
-    tenant.create("bad", spec).await;
-    let image = tenant.until("bad", |image| shown(image).0 == reason).await;
-    assert!(shown(&image).1.starts_with(field), "{}", shown(&image).1);
-    assert!(conditions::find(&image.status.as_ref().unwrap().conditions, STALLED).is_some());
-    let project = tenant.project().await;
-    assert_eq!(tenant.world.sim.cloud().glance.images().filter(|image| image.owner == project).count(), 0);
-    tenant.delete("bad").await;
-}
-
-#[rstest]
-#[case::attribute("visibility", false)]
-#[case::ours("kupenstack_mark", false)]
-#[case::glances("os_glance_importing_to_stores", false)]
-#[case::no_name("with space", false)]
-#[case::fine("hw:cpu.policy-1", true)]
-#[tokio::test(flavor = "multi_thread")]
-async fn what_can_never_be_a_property_is_refused_at_once(#[case] name: &str, #[case] taken: bool) {
-    let tenant = world::shared().await.tenant().await;
-    let src = tenant.world.serve(&disk(4096)).await;
-    let image = json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": "properties"},
-        "spec": {"src": src, "format": "raw", "properties": {name: "x"}},
-    });
-    let image = serde_json::from_value(image).unwrap();
-    match tenant.images().create(&PostParams::default(), &image).await {
-        Ok(_) => assert!(taken, "{name} was taken"),
-        Err(error) => assert!(!taken && error.to_string().contains("spec.properties"), "{error}"),
-    }
-}
-
-/// An HTTPS server whose certificate nobody trusts who was not told to.
-fn kubernetes_url(tenant: &Tenant<'_>) -> String {
-    let text = std::fs::read_to_string(tenant.world.plane.kubeconfig_path()).unwrap();
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
-    format!("{}/image", config["clusters"][0]["cluster"]["server"].as_str().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,20 +303,6 @@ async fn drift_is_set_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn k_orc_667_a_quota_is_waited_for() {
-    let tenant = world::shared().await.tenant().await;
-    let src = tenant.world.serve(&disk(4096)).await;
-    let project = tenant.project().await;
-    tenant.world.sim.cloud().quotas.set(&project, "image_count_total", 0);
-    tenant.create("over-quota", json!({"src": src, "format": "raw"})).await;
-    let image = tenant.until("over-quota", |image| shown(image).0 == "QuotaExceeded").await;
-    assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
-    tenant.world.sim.cloud().quotas.set(&project, "image_count_total", 1);
-    tenant.nudge("over-quota").await;
-    tenant.until("over-quota", is_ready).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn delete_removes_the_image_and_retain_keeps_it() {
     let tenant = world::shared().await.tenant().await;
     tenant.ready_image("deleted").await;
@@ -387,20 +321,6 @@ async fn delete_ends_when_the_image_is_gone_already() {
     let first = id(&tenant.ready_image("gone").await);
     tenant.world.delete_image(&first);
     tenant.delete("gone").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn delete_waits_while_the_image_is_in_use() {
-    let tenant = world::shared().await.tenant().await;
-    let first = id(&tenant.ready_image("in-use").await);
-    let refusal = Effect::refusal_saying(409, "Image is in use by a volume");
-    tenant.world.fail_next(Rule::on("image", "DELETE", &format!("/v2/images/{first}"), refusal));
-    tenant.images().delete("in-use", &DeleteParams::default()).await.unwrap();
-    let image = tenant.until("in-use", |image| shown(image).0 == "InUse").await;
-    assert!(shown(&image).1.contains("in use by a volume"));
-    tenant.nudge("in-use").await;
-    tenant.delete("in-use").await;
-    assert!(tenant.world.named("in-use").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -463,4 +383,35 @@ async fn an_image_needs_a_project() {
     assert!(image.finalizers().is_empty());
     tenant.annotate(json!({"kupenstack.io/project": null})).await;
     tenant.until("waiting", is_ready).await;
+}
+
+/// A dot in a name is a dot.
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_adoption_by_name_a_name_is_no_pattern() {
+    let tenant = world::shared().await.tenant().await;
+    let webx1 = "4f1ab1a4-0000-5000-8000-000000000002";
+    tenant.put_image(webx1.to_owned(), |image| image.name = Some("webx1".to_owned())).await;
+    let image = tenant.ready_image("web.1").await;
+    assert_ne!(id(&image), webx1);
+    tenant.delete("web.1").await;
+    assert_eq!(only(&tenant, "webx1").id, webx1);
+}
+
+/// Two clusters share a project: their objects have the same names, and even the same UIDs after a restored backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn cpo_3102_an_image_of_another_cluster_is_left_alone() {
+    let tenant = world::shared().await.tenant().await;
+    let (image, file) = stranded(&tenant, "of-two-clusters").await;
+    let other: ClusterId = "0f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a2".parse().unwrap();
+    let uid = image.uid().unwrap();
+    let foreign = other.resource_id(&uid);
+    let theirs = |image: &mut sim::Image| {
+        made(image, "of-two-clusters", &uid, "active", 4096, "4096");
+        image.properties.insert("kupenstack_mark".to_owned(), other.mark(&uid));
+    };
+    tenant.put_image(foreign.clone(), theirs).await;
+    let image = appears(&tenant, "of-two-clusters", &file).await;
+    assert_eq!(id(&image), cluster().resource_id(&uid));
+    tenant.delete("of-two-clusters").await;
+    assert_eq!(only(&tenant, "of-two-clusters").id, foreign);
 }

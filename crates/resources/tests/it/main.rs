@@ -9,6 +9,7 @@ mod common;
 mod crash;
 mod image;
 mod projects;
+mod refused;
 mod slow;
 mod sources;
 mod world;

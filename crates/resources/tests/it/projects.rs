@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use kube::{ResourceExt, api::DeleteParams};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use kupenstack_api::{
     FINALIZER,
     resources::{PROJECT_ID, PROJECT_NAME},
@@ -178,4 +181,29 @@ async fn a_namespace_ends_clean_though_its_user_is_gone() {
     assert!(tenant.world.sim.cloud().keystone.remove(now, "users", &user));
     tenant.end().await;
     assert!(tenant.world.named("orphan").is_empty());
+}
+
+/// The administrator gives a namespace's user another password, where the passwords are.
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_723_a_changed_password_secret_is_applied() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.ready_image("before").await;
+    let (_, old) = credentials(&tenant).await;
+    let secret = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
+    let text = String::from_utf8(secret.data.unwrap()["clouds.yaml"].0.clone()).unwrap();
+    let new = "a-new-password-of-the-administrators-choice";
+    let patch = json!({"stringData": {"clouds.yaml": text.replace(&old, new)}});
+    tenant.secrets().patch(&tenant.secret_name(), &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    tenant.annotate(json!({"test/look": "now"})).await;
+    let applied = async {
+        while password_in_keystone(&tenant) != new {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    // sooner than anything would be looked at by itself
+    tokio::time::timeout(Duration::from_secs(30), applied).await.expect("applied");
+    tenant.ready_image("after").await;
+    let namespace = serde_json::to_string(&tenant.namespaces().get(&tenant.name).await.unwrap()).unwrap();
+    let hash = kupenstack_core::hash::of_bytes(new.as_bytes());
+    assert!(!namespace.contains(new) && !namespace.contains(&hash[..12]), "{namespace}");
 }

@@ -72,7 +72,7 @@ impl World {
 
     /// Declares the cloud, and says that it is ready.
     pub(crate) async fn declare_cloud(&self) {
-        self.cluster.give_admin(ADMIN_SECRET, &self.sim).await;
+        self.cluster.give_admin(&self.client().await, ADMIN_SECRET, &self.sim).await;
         self.cluster.declare_cloud().await;
     }
 

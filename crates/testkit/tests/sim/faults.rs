@@ -239,3 +239,18 @@ async fn rules_can_be_set_from_outside() {
         http.get(format!("{}/_sim/journal", sim.url())).send().await.unwrap().json().await.unwrap();
     assert_eq!(journal[0]["template"], "/healthcheck");
 }
+
+/// The one who waits for it learns when it hangs, and that it was carried out by then.
+#[tokio::test]
+async fn a_request_that_hangs_is_told_of() {
+    let sim = start();
+    let image = admin(&sim).image();
+    sim.cloud().faults.add(on_create(Effect::Hang { commit: true }));
+    let mut hung = sim.hung();
+    let new = new_image(ID);
+    tokio::select! {
+        result = image.create(&new) => panic!("{result:?}"),
+        changed = hung.changed() => changed.unwrap(),
+    }
+    assert_eq!((*hung.borrow(), sim.cloud().glance.len()), (1, 1));
+}

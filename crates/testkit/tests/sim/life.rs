@@ -209,3 +209,40 @@ async fn a_list_has_pages() {
     assert_eq!(listed, ids);
     assert_eq!(sim.cloud().journal.count("GET", "/v2/images"), 3);
 }
+
+/// Its keys are still there, so an old token can be read, and names nobody.
+#[tokio::test]
+async fn a_keystone_whose_database_is_lost_knows_nobody_of_before() {
+    let sim = start();
+    let admin = admin(&sim);
+    member(&sim, &admin, "shop").authenticate().await.unwrap();
+    admin.authenticate().await.unwrap();
+    sim.cloud().replace_keystone();
+    let error = admin.identity().find_role("member").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    admin.authenticate().await.unwrap();
+    assert_eq!(admin.identity().find_project("shop", "default").await.unwrap(), None);
+    assert!(admin.identity().find_role("member").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn what_is_changed_behind_the_services_backs_is_seen() {
+    let sim = start();
+    let admin = admin(&sim);
+    let shop = member(&sim, &admin, "shop");
+    shop.image().create(&new_image(ID)).await.unwrap();
+    let now = sim.clock().now();
+    {
+        let mut cloud = sim.cloud();
+        assert!(cloud.glance.edit(now, ID, |image| image.min_disk = 9));
+        assert!(!cloud.glance.edit(now, "nil", |_| {}));
+        assert!(cloud.keystone.grants().any(|grant| grant == ("project-shop", "user-shop", "member")));
+        assert!(cloud.keystone.secrets().any(|secret| secret == "pass"));
+        let other = Map::from_iter([("password".to_owned(), json!("other"))]);
+        assert!(cloud.keystone.edit(now, "users", "user-shop", other));
+        assert_eq!(cloud.keystone.find("users", "SHOP").and_then(|user| user.secret.as_deref()), Some("other"));
+    }
+    assert_eq!(admin.image().get(ID).await.unwrap().unwrap().min_disk, 9);
+    let error = shop.image().get(ID).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unauthorized, "a token ends with its password: {error}");
+}

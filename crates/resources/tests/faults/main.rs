@@ -1,0 +1,129 @@
+//! Every kind's life, with everything going wrong that can, at every request that it takes.
+//!
+//! What a life takes is recorded, and each request of it is met with each fault in a life of its own. Whatever
+//! happens, afterwards there is one of everything, nothing is left behind, and the object says so.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+#![allow(clippy::print_stdout, reason = "what was covered is part of the result")]
+
+mod check;
+mod cluster_image;
+#[path = "../common/mod.rs"]
+mod common;
+mod image;
+mod life;
+mod outage;
+mod patience;
+mod point;
+mod project;
+mod queue;
+mod run;
+mod stage;
+mod suite;
+mod trap;
+mod undecodable;
+
+use std::{sync::OnceLock, time::Duration};
+
+use common::{cluster::Cluster, look::disk, operator::runtime};
+use image::{ImageKind, ImageLife};
+use kupenstack_api::resources::{ClusterImage, Image};
+use life::Life;
+use point::Point;
+use project::ProjectLife;
+use stage::Surroundings;
+use suite::Suite;
+use tokio::runtime::Runtime;
+
+/// The cluster that all lives take place in. It lives in a runtime of its own: a test's ends with the test.
+async fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<(Cluster, Runtime)> = OnceLock::new();
+    let cluster = tokio::task::spawn_blocking(|| {
+        CLUSTER.get_or_init(|| {
+            let runtime = runtime();
+            let cluster = runtime.block_on(async {
+                let cluster = Cluster::start().await;
+                undecodable::store(&cluster).await;
+                cluster.define().await;
+                cluster.declare_cloud().await;
+                cluster
+            });
+            (cluster, runtime)
+        })
+    });
+    &cluster.await.unwrap().0
+}
+
+async fn image<K: ImageKind>() -> ImageLife<K> {
+    ImageLife::of(&cluster().await.serve(&disk(4096)).await)
+}
+
+/// All points of a life in its usual surroundings.
+async fn is_survived<L: Life>(life: L) {
+    let (cluster, surroundings) = (cluster().await, Surroundings::default());
+    let client = cluster.client().await;
+    Suite { cluster, client, life, surroundings, title: "", choose: |_| true }.run().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_an_images_life_is_survived() {
+    is_survived(image::<Image>().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_cluster_images_life_is_survived() {
+    is_survived(image::<ClusterImage>().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_projects_life_is_survived() {
+    is_survived(ProjectLife).await;
+}
+
+/// Death after each write of a life in certain surroundings.
+async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
+    let choose = |point: &Point| point.fault.name == "killed after" && point.request.is_write();
+    let (cluster, client) = (cluster().await, cluster().await.client().await);
+    Suite { cluster, client, life, surroundings, title, choose }.run().await;
+}
+
+/// The operator hears late of what it did itself, and of what others did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stale_cache_is_survived() {
+    let (late, title) =
+        (Surroundings { lag: Duration::from_secs(1), ..Surroundings::default() }, " with a stale cache");
+    tokio::join!(
+        deaths_are_survived(image::<Image>().await, late, title),
+        deaths_are_survived(image::<ClusterImage>().await, late, title),
+        deaths_are_survived(ProjectLife, late, title),
+    );
+}
+
+/// For a moment a lost lease has two operators take themselves for the only one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_at_once_make_one_of_everything() {
+    let (two, title) = (Surroundings { operators: 2, ..Surroundings::default() }, " with two operators");
+    tokio::join!(
+        deaths_are_survived(image::<Image>().await, two, title),
+        deaths_are_survived(image::<ClusterImage>().await, two, title),
+        deaths_are_survived(ProjectLife, two, title),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undecodable_object_beside_is_survived() {
+    undecodable::is_survived(cluster().await, image::<Image>().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_dies_in_mid_life_is_survived() {
+    // it lives as long as the process
+    let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
+    cluster.declare_cloud().await;
+    let src = cluster.serve(&disk(4096)).await;
+    tokio::join!(
+        outage::is_survived(cluster, ImageLife::<Image>::of(&src)),
+        outage::is_survived(cluster, ImageLife::<ClusterImage>::of(&src)),
+        outage::is_survived(cluster, ProjectLife),
+    );
+}

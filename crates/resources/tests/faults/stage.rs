@@ -1,0 +1,213 @@
+//! Where lives take place: a namespace, a cloud, and operators that see nothing else.
+//!
+//! Each stage has a cloud and a tap of its own, so that many lives go on at the same time without meeting each other's
+//! requests or faults. Of the cluster an operator sees what is named like its stage: the tap leads its lists and watches
+//! to one namespace, or to one object where they are not of a namespace.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    core::v1::{Namespace, Secret},
+    events::v1::Event,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use kupenstack_testkit::{
+    sim::{Sim, SimOptions},
+    tap::{Route, Tap, TapOptions},
+};
+
+use crate::{
+    check::Census,
+    common::{
+        cluster::{ADMIN_SECRET, CLOUD, Cluster},
+        operator::Operator,
+    },
+    patience::answered,
+};
+
+/// What comes after a last request comes sooner than this.
+const QUIET: Duration = Duration::from_millis(300);
+/// Kinds without a namespace of which a stage has one object.
+const NAMED_LIKE_THE_STAGE: [&str; 2] = ["namespaces", "clusterimages"];
+/// Kinds without a namespace that stages share.
+const SHARED: [&str; 1] = ["openstacks"];
+
+/// What a life has around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    /// How late the operator hears of changes.
+    pub(crate) lag: Duration,
+    /// How many operators take themselves for the only one.
+    pub(crate) operators: usize,
+    /// Whether the API server goes away now and then.
+    pub(crate) outages: bool,
+}
+
+impl Surroundings {
+    /// Whether something may be set right only after all has come to rest once.
+    pub(crate) fn are_restless(&self) -> bool {
+        self.operators > 1 || self.outages
+    }
+}
+
+impl Default for Surroundings {
+    fn default() -> Self {
+        Self { lag: Duration::ZERO, operators: 1, outages: false }
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) client: Client,
+    /// Name of the namespace, and of every object that is in none.
+    pub(crate) name: String,
+    pub(crate) sim: Sim,
+    pub(crate) tap: Arc<Tap>,
+    pub(crate) surroundings: Surroundings,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    /// A stage of a number of its own. Stages share a client: each connection of another one costs a handshake.
+    pub(crate) async fn new(
+        cluster: &'static Cluster,
+        client: &Client,
+        prefix: &str,
+        surroundings: Surroundings,
+    ) -> Self {
+        let name = format!("{prefix}-{}", cluster.number());
+        Self::named(cluster, client, name, surroundings).await
+    }
+
+    pub(crate) async fn named(
+        cluster: &'static Cluster,
+        client: &Client,
+        name: String,
+        surroundings: Surroundings,
+    ) -> Self {
+        let client = client.clone();
+        let sim = Sim::start(SimOptions::default());
+        cluster.give_admin(&client, &admin_secret(&name), &sim).await;
+        let options = TapOptions { route: Some(route(&name)), watch_lag: surroundings.lag };
+        let tap = Tap::start_with(client.clone(), options).await;
+        Self { cluster, client, name, sim, tap, surroundings, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Operators that remember nothing, as many as there are to be.
+    pub(crate) fn operators(&self) -> Vec<Operator> {
+        let folder = |index: usize| self.folder.path().join(index.to_string());
+        (0..self.surroundings.operators).map(|index| Operator::start(self.tap.config(), folder(index))).collect()
+    }
+
+    /// Removes what other stages would have to look past.
+    pub(crate) async fn end(self) {
+        for name in [admin_secret(&self.name), format!("project-{}", self.name)] {
+            // one of them may well be gone
+            let _ = self.secrets().delete(&name, &DeleteParams::default()).await;
+        }
+    }
+
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), CLOUD)
+    }
+
+    pub(crate) fn namespaces(&self) -> Api<Namespace> {
+        Api::all(self.client.clone())
+    }
+
+    /// Waits until nothing was asked for a while.
+    pub(crate) async fn rests(&self) {
+        let asked = || (self.tap.requests(), self.sim.cloud().journal.total());
+        let mut seen = None;
+        while seen != Some(asked()) {
+            seen = Some(asked());
+            tokio::time::sleep(QUIET + self.surroundings.lag).await;
+        }
+    }
+
+    /// Everything that there is, in the cloud and of the operator's own.
+    pub(crate) async fn census(&self) -> Census {
+        let (of_cloud, all) = (self.secrets(), ListParams::default());
+        let of_users: Api<Secret> = Api::namespaced(self.client.clone(), &self.name);
+        let own = format!("-{}", self.name);
+        let secrets = answered(|| of_cloud.list_metadata(&all)).await;
+        let secrets = secrets.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).count()
+            + answered(|| of_users.list_metadata(&all)).await.items.len();
+        let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files = folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum();
+        let cloud = self.sim.cloud();
+        let keystone = |collection| cloud.keystone.all(collection).count();
+        Census::from([
+            ("images", cloud.glance.len()),
+            ("projects", keystone("projects")),
+            ("users", keystone("users")),
+            ("application credentials", keystone("application_credentials")),
+            ("grants", cloud.keystone.grants().count()),
+            ("Secrets", secrets),
+            ("files", files),
+        ])
+    }
+
+    /// Events about anything on this stage.
+    pub(crate) async fn events(&self) -> Vec<Event> {
+        // those about objects in no namespace are in `default`
+        let events = |namespace: &str| Api::<Event>::namespaced(self.client.clone(), namespace);
+        let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
+        let (all, here, elsewhere) = (ListParams::default(), events(&self.name), events("default"));
+        let mut found = answered(|| here.list(&all)).await.items;
+        found.extend(answered(|| elsewhere.list(&about)).await);
+        found
+    }
+}
+
+fn admin_secret(stage: &str) -> String {
+    format!("{ADMIN_SECRET}-{stage}")
+}
+
+/// Leads an operator to its stage.
+fn route(stage: &str) -> Route {
+    let stage = stage.to_owned();
+    Box::new(move |sent| {
+        let (path, query) = sent.split_once('?').unwrap_or((sent, ""));
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let version = if segments.first() == Some(&"apis") { 3 } else { 2 };
+        let Some((version, rest)) = segments.split_at_checked(version) else { return sent.to_owned() };
+        let version = version.join("/");
+        match rest {
+            [kind] if SHARED.contains(kind) => sent.to_owned(),
+            [kind] if NAMED_LIKE_THE_STAGE.contains(kind) => {
+                format!("{path}?{query}&fieldSelector=metadata.name%3D{stage}")
+            }
+            [kind] => format!("/{version}/namespaces/{stage}/{kind}?{query}"),
+            ["namespaces", CLOUD, "secrets", ADMIN_SECRET] => {
+                format!("/{version}/namespaces/{CLOUD}/secrets/{}?{query}", admin_secret(&stage))
+            }
+            _ => sent.to_owned(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_sees_its_stage_only() {
+        let route = route("image-7");
+        for (sent, reached) in [
+            ("/api/v1/namespaces?limit=1", "/api/v1/namespaces?limit=1&fieldSelector=metadata.name%3Dimage-7"),
+            ("/apis/kupenstack.io/v1/images?watch=true", "/apis/kupenstack.io/v1/namespaces/image-7/images?watch=true"),
+            ("/apis/cluster.kupenstack.io/v1/openstacks", "/apis/cluster.kupenstack.io/v1/openstacks"),
+            (
+                "/api/v1/namespaces/cloud/secrets/openstack-admin",
+                "/api/v1/namespaces/cloud/secrets/openstack-admin-image-7?",
+            ),
+            ("/api/v1/namespaces/image-7", "/api/v1/namespaces/image-7"),
+        ] {
+            assert_eq!(route(sent), reached);
+        }
+    }
+}
