@@ -2,6 +2,7 @@
 
 mod fault;
 mod prepare;
+mod upload;
 mod variant;
 mod wanted;
 
@@ -88,9 +89,9 @@ impl<K: Variant> ImageActuator<K> {
         if is_whole(&image) {
             return Ok(image);
         }
-        progress.say("Uploading", format!("uploading {} to Glance", prepare::size(prepared.file.length)));
+        progress.say("Uploading", format!("uploading {} to Glance", prepare::size(prepared.length)));
         progress.created(&image.id).await?;
-        upload(target, &image.id, prepared).await
+        upload::upload(target, &image.id, &prepared).await
     }
 }
 
@@ -105,12 +106,12 @@ async fn register<K: Variant>(
     let service = target.client.image();
     let mut id = target.recorded.clone().unwrap_or_else(|| target.own_id.clone());
     for _ in 0..MOST_REMAINS {
-        match service.create(&wanted.new_image(&id, prepared.file.length, prepared.source_format)).await {
+        match service.create(&wanted.new_image(&id, prepared.length, prepared.source_format)).await {
             Err(error) if error.kind() == ErrorKind::Conflict => {}
             result => return Ok(result?),
         }
         if let Some(image) = service.get(&id).await?.filter(|image| is_ours(image, target)) {
-            if is_whole(&image) || is_open(&image, prepared.file.length) {
+            if is_whole(&image) || is_open(&image, prepared.length) {
                 return Ok(image);
             }
             service.delete(&id).await?;
@@ -120,23 +121,6 @@ async fn register<K: Variant>(
     let message =
         format!("more than {MOST_REMAINS} deleted images of this object are left in Glance: purge its database");
     Err(Stop::Trouble(Failure::new("TooManyRemains", message)))
-}
-
-/// Uploads the data and makes sure that all of it arrived.
-async fn upload<K: Variant>(target: &Target<K>, id: &str, prepared: Prepared) -> Result<openstack::Image, Stop> {
-    let service = target.client.image();
-    let length = prepared.file.length;
-    service.upload(id, Some(length), prepared.file.into_stream()).await?;
-    let trouble = |message: String| Err(Stop::Trouble(Failure::new("UploadFailed", message)));
-    match service.get(id).await? {
-        Some(image) if image.status == GlanceStatus::Active && image.size == Some(length) => Ok(image),
-        Some(image) => {
-            let (status, size) = (image.status.to_string(), image.size.unwrap_or_default());
-            service.delete(id).await?;
-            trouble(format!("Glance took {length} bytes and shows {size}, status {status}"))
-        }
-        None => trouble("Glance took the data and lost the image".to_owned()),
-    }
 }
 
 /// What carries our mark, or, as long as the project guards what is not its own, what we recorded. Whoever sees our

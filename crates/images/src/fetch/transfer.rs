@@ -19,7 +19,7 @@ use crate::{Error, Progress, Scratch, Workspace, header};
 /// How much is collected before it is written to disk.
 const WRITE_BUFFER: usize = 1 << 20;
 /// How much room is taken at a time for a file of unknown length.
-const ROOM: u64 = 256 << 20;
+const ROOM: u64 = 16 << 20;
 /// What counts as getting on.
 const STEP: u64 = 1 << 20;
 /// The longest pause before a continuation.

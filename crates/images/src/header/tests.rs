@@ -35,8 +35,12 @@ proptest! {
             }
         };
         put(0, &noise);
-        places.iter().for_each(|&place| put(place, &noise));
-        marks.iter().for_each(|&mark| put(MARKS[mark].0, MARKS[mark].1));
+        for place in places {
+            put(place, &noise);
+        }
+        for mark in marks {
+            put(MARKS[mark].0, MARKS[mark].1);
+        }
         match detect_in(&mut Cursor::new(image)) {
             Ok(_)
             | Err(Error::UnsupportedFormat { .. } | Error::UnsafeImage { .. } | Error::Damaged { .. }) => {}

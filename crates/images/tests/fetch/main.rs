@@ -204,6 +204,43 @@ async fn what_cannot_fit_on_the_disk_is_refused_at_once() {
     assert!(matches!(error, Error::NoSpace { needed: Some(_) }), "{error:?}");
 }
 
+/// Whatever the mix, the folder never holds more than its limit, and what found no room is told to wait.
+#[tokio::test]
+async fn sixteen_at_once_share_the_folder() {
+    const SIZE: usize = 1 << 20;
+    const FIT: usize = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Workspace::open(folder.path(), Some((FIT * SIZE) as u64)).unwrap();
+    let body = vec![7; SIZE];
+    let answer = ResponseTemplate::new(200).set_body_bytes(body).set_delay(Duration::from_millis(100));
+    let server = server("/big", answer).await;
+    let (fetcher, source) = (fetcher(short()), Source::http(&format!("{}/big", server.uri()), None).unwrap());
+    let most = std::sync::atomic::AtomicU64::new(0);
+    let look = |_| {
+        let files = fs::read_dir(folder.path()).unwrap().filter_map(|entry| entry.ok()?.metadata().ok());
+        most.fetch_max(files.map(|file| file.len()).sum(), std::sync::atomic::Ordering::Relaxed);
+    };
+    let all = (0..16).map(|_| fetcher.fetch(&source, &workspace, look));
+    let results = futures::future::join_all(all).await;
+    let (good, bad): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert_eq!(good.len(), FIT);
+    assert!(bad.iter().all(|result| matches!(result, Err(Error::Crowded { .. }))), "{bad:?}");
+    assert!(most.into_inner() <= (FIT * SIZE) as u64);
+    drop(good);
+    fetcher.fetch(&source, &workspace, |_| {}).await.unwrap();
+}
+
+/// A server that says no length gets room as it needs it.
+#[tokio::test]
+async fn a_file_of_unknown_length_stays_within_the_limit_too() {
+    let endless = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(40 << 20));
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Workspace::open(folder.path(), Some(20 << 20)).unwrap();
+    let source = Source::http(&plain(&endless), None).unwrap();
+    let error = fetcher(short()).fetch(&source, &workspace, |_| {}).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error:?}");
+}
+
 #[tokio::test]
 async fn a_content_encoding_that_nobody_asked_for_is_refused() {
     let server = server("/x", file().insert_header("Content-Encoding", "gzip")).await;

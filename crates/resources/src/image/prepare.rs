@@ -7,10 +7,17 @@ use crate::{actuator::Progress, stop::Stop};
 
 /// A file in the wanted format.
 pub(super) struct Prepared {
-    pub(super) file: ImageFile,
+    /// Its length in bytes.
+    pub(super) length: u64,
     pub(super) source_format: Format,
-    /// Removes the file in the end.
-    _scratch: Scratch,
+    scratch: Scratch,
+}
+
+impl Prepared {
+    /// Opens the file, from the start.
+    pub(super) async fn open(&self) -> Result<ImageFile, Stop> {
+        ImageFile::open(self.scratch.path()).await.map_err(fault::stop)
+    }
 }
 
 impl Workshop {
@@ -22,8 +29,8 @@ impl Workshop {
         match self.convert(&download, wanted.format, progress).await {
             Ok((source_format, converted)) => {
                 let scratch = converted.unwrap_or(download.file);
-                let file = ImageFile::open(scratch.path()).await.map_err(fault::stop)?;
-                Ok(Prepared { file, source_format, _scratch: scratch })
+                let length = ImageFile::open(scratch.path()).await.map_err(fault::stop)?.length;
+                Ok(Prepared { length, source_format, scratch })
             }
             Err(error) => {
                 self.fetcher.reject(&wanted.source, &download, &error);

@@ -1,5 +1,7 @@
 //! Where images come from, and where they must not.
 
+use kupenstack_testkit::sim::{Effect, Rule};
+use rstest::rstest;
 use serde_json::json;
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
@@ -44,4 +46,22 @@ async fn a_wrong_file_is_read_once_until_it_changes() {
         tenant.nudge("wrong").await;
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
+}
+
+/// Glance forgets what arrived of an upload that broke; the file is still here.
+#[rstest]
+#[case::away(Effect::refusal(503))]
+#[case::reset(Effect::Reset { commit: false })]
+#[case::token_refused(Effect::refusal(401))]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_upload_is_repeated_without_fetching_the_file_again(#[case] effect: Effect) {
+    let tenant = world::shared().await.tenant().await;
+    let upload = Rule::on("image", "PUT", "/v2/images/*/file", effect);
+    tenant.world.fail_next(upload.in_project(&tenant.project().await));
+    let image = tenant.ready_image("broken").await;
+    let src = image.spec.src.clone();
+    let requests = tenant.world.web.received_requests().await.unwrap();
+    assert_eq!(requests.iter().filter(|request| src.ends_with(request.url.path())).count(), 1);
+    assert_eq!(tenant.world.count("PUT", &world::id(&image)), 2);
+    assert_eq!(tenant.world.named("broken").iter().filter(|image| image.status == "active").count(), 1);
 }
