@@ -70,7 +70,7 @@ async fn run(args: &ControllerArgs, selection: Selection) -> anyhow::Result<()> 
     // what only the leader does
     for group in groups {
         let leading = Leading::new(args, &config, &readiness, &health, &context)?;
-        tasks.spawn(async move { (group.name(), leading.run(group).await) });
+        tasks.spawn(async move { (group.name(), Box::pin(leading.run(group)).await) });
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), controllers = %selection, "started");
     let result = tokio::select! {
