@@ -36,6 +36,14 @@ writes_since() {
 
 audit_lines() { wc -l <"$AUDIT_LOG"; }
 
+# Each of the two that work renews its lease every 2 s; those that stand by write nothing.
+lease_writes_are_few() {
+  local writes
+  writes=$(tail -n "+$(($1 + 1))" "$AUDIT_LOG" | grep -F "\"system:serviceaccount:$OPERATOR:" | grep -c '"resource":"leases"')
+  echo "$writes writes of leases in $SPAN s"
+  [ "$writes" -gt 0 ] && [ "$writes" -le "$((SPAN + SPAN / 5))" ]
+}
+
 # Requests that change something in OpenStack.
 openstack_writes() {
   operator_metrics resources | awk '/^kupenstack_openstack_requests_total.*method="(PUT|PATCH|DELETE)"/ {n += $2} END {print n + 0}'
@@ -51,6 +59,7 @@ watch_idle() {
   ok "nobody does anything for $SPAN s" sleep "$SPAN"
   ok "$(wc -l <"$WORK/objects") objects: none was written" unchanged
   ok "the operator wrote nothing" is "" writes_since "$line"
+  ok "but its leases, as often as it has to" lease_writes_are_few "$line"
   ok "it changed nothing in OpenStack" is "$writes" openstack_writes
   ok "no helm ran" is "$ticks" helm_ticks
   ok "no pod restarted" is "$pods" running_pods

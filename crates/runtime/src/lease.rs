@@ -36,9 +36,10 @@
 //!
 //! # Why not a library
 //!
-//! There are three for `kube`. `kube-leader-election` and `kube-lease-manager` compare timestamps of different machines
-//! (the latter with a tolerance), `kube-coordinate` follows client-go, whose holder is told that it lost the lease but
-//! is not kept from working on; none watches the lease, and none is for the version of `kube` used here.
+//! There are some for `kube`. `kube-leader-election` and `kube-lease-manager` compare timestamps of different machines,
+//! the latter with a tolerance to be configured; `kube-coordinate` follows client-go. All of them tell the program who
+//! leads, and leave it to the program to look at that before it does anything. What is needed here is the other way
+//! round: work that cannot go on without the lease, and takes over as soon as it is released.
 
 mod belief;
 mod clock;

@@ -221,3 +221,69 @@ impl Enforcement {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{super::Terms, *};
+
+    const SHORT: Duration = Duration::from_millis(30);
+
+    fn belief() -> Arc<Belief> {
+        Arc::new(Belief::new(now(), Terms { renew_deadline: SHORT, ..Terms::default() }))
+    }
+
+    #[tokio::test]
+    async fn work_is_not_polled_once_more_after_the_lease_has_expired() {
+        let polls = AtomicUsize::new(0);
+        // stands still at its first poll, as a frozen process does, and has something to do right afterwards
+        let work = poll_fn(|context| {
+            if polls.fetch_add(1, Ordering::Relaxed) > 0 {
+                return Poll::Ready(());
+            }
+            thread::sleep(SHORT * 2);
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        assert_eq!(guarded(belief(), work).await, None);
+        assert_eq!(polls.into_inner(), 1);
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_is_dropped_when_somebody_else_holds_the_lease() {
+        let belief = Arc::new(Belief::new(now(), Terms::default()));
+        let (taken, dropped) = (Arc::clone(&belief), CancellationToken::new());
+        let work = dropped.clone().drop_guard();
+        let guarded = guarded(belief, async move {
+            let _work = work;
+            std::future::pending::<()>().await;
+        });
+        let take = async {
+            tokio::task::yield_now().await;
+            assert!(!dropped.is_cancelled());
+            taken.taken("another".to_owned());
+        };
+        assert_eq!(tokio::join!(guarded, take).0, None);
+        assert!(dropped.is_cancelled());
+    }
+
+    #[test]
+    fn work_that_is_over_does_not_end_the_process() {
+        let enforcement = Arc::new(Enforcement::default());
+        let watched = Arc::clone(&enforcement);
+        let watch = thread::spawn(move || watched.overrun(|| now() + Duration::from_mins(1)));
+        enforcement.end();
+        assert!(!watch.join().unwrap());
+    }
+
+    #[test]
+    fn work_that_stays_ends_the_process_when_its_time_is_over() {
+        let begun = now();
+        let asked = AtomicUsize::new(0);
+        // the lease is renewed once meanwhile
+        let ends = || begun + if asked.fetch_add(1, Ordering::Relaxed) == 0 { SHORT } else { SHORT * 3 };
+        assert!(Enforcement::default().overrun(ends));
+        assert!(now() >= begun + SHORT * 3);
+    }
+}
