@@ -65,7 +65,14 @@ async fn adopt_takes_the_only_one_that_fits_and_changes_nothing(#[case] adopt: V
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn adopt_by_id_takes_ids_as_opaque_and_deletes_when_told_to() {
+async fn k_orc_869_an_identifier_is_any_text() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.create("odd", json!({"adopt": {"id": "m1.tiny/../1"}})).await;
+    tenant.until("odd", |image| shown(image).0 == "NothingToAdopt").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn adopt_by_id_deletes_when_told_to() {
     let tenant = world::shared().await.tenant().await;
     let theirs = put(&tenant, 1, "by-id").await;
     tenant.create("ours", json!({"adopt": {"id": theirs}, "deletionPolicy": "Delete"})).await;
