@@ -113,6 +113,16 @@ impl CloudConfig {
         clouds_yaml::write(self, cloud)
     }
 
+    /// The same with an application credential in place of the user: it names user and project itself.
+    pub fn to_clouds_yaml_with(
+        &self,
+        id: &str,
+        secret: &SecretString,
+        cloud: &str,
+    ) -> Result<SecretString, ConfigError> {
+        clouds_yaml::write_with(self, id, secret, cloud)
+    }
+
     /// The address with its version, fit to append paths to.
     pub(crate) fn identity_url(&self) -> Result<Url, ConfigError> {
         let invalid = |problem: &str| ConfigError::Invalid { field: "auth_url", problem: problem.to_owned() };

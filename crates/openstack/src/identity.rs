@@ -1,11 +1,13 @@
 //! Keystone: domains, projects, users, roles and grants, services and endpoints.
 
+mod application_credential;
 mod catalog;
 mod domain;
 mod project;
 mod role;
 mod user;
 
+pub use application_credential::{ApplicationCredential, NewApplicationCredential};
 pub use catalog::{Endpoint, Service};
 pub use domain::Domain;
 pub use project::{NewProject, Project, ProjectFilter};

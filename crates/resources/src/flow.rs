@@ -146,7 +146,7 @@ impl<A: Actuator> Flow<A> {
     /// Says that a resource which was there is not any more, before it is made anew.
     async fn tell_of_loss(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) {
         if let Some(id) = target.recorded.as_ref().filter(|_| report.was_ready()) {
-            let note = format!("{} {id} was deleted by others, it is made anew", A::NOUN);
+            let note = format!("{} {id} was deleted by others", A::NOUN);
             self.events.publish(&report.reference(), EventType::Warning, "Vanished", &note).await;
         }
     }

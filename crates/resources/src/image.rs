@@ -1,5 +1,6 @@
 //! `Image` and `ClusterImage`: fetched, inspected, converted if need be, and uploaded to Glance.
 
+mod adopt;
 mod fault;
 mod prepare;
 mod upload;
@@ -10,8 +11,8 @@ use std::{marker::PhantomData, sync::Arc};
 
 use futures::{FutureExt, TryStreamExt};
 use kupenstack_api::resources::ImageStatus;
-use kupenstack_core::Outcome;
-use kupenstack_images::{Fetcher, QemuImg, QemuLimits, Workspace};
+use kupenstack_core::{Outcome, reason};
+use kupenstack_images::{Fetcher, Format, QemuImg, QemuLimits, Workspace};
 use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatus as GlanceStatus};
 use kupenstack_runtime::Failure;
 use tokio::sync::Semaphore;
@@ -64,8 +65,11 @@ impl<K: Variant> ImageActuator<K> {
         Self { workshop: Arc::clone(workshop), kind: PhantomData }
     }
 
-    /// By the recorded identifier or the first of our own, else by name and mark.
+    /// By the recorded identifier or the first of our own, else by name and mark; or what is to be adopted.
     async fn find(&self, target: &Target<K>) -> Result<Option<openstack::Image>, Stop> {
+        if let Some(adoption) = &target.object.image().adopt {
+            return adopt::find(target, adoption).await;
+        }
         let service = target.client.image();
         let id = target.recorded.as_ref().unwrap_or(&target.own_id);
         if let Some(image) = service.get(id).await?.filter(|image| is_ours(image, target)) {
@@ -78,14 +82,20 @@ impl<K: Variant> ImageActuator<K> {
     }
 
     async fn make(&self, target: &Target<K>, progress: &dyn Progress) -> Result<openstack::Image, Stop> {
+        if let Some(adoption) = &target.object.image().adopt {
+            return Err(adopt::missing(target, adoption).await?.into());
+        }
         let wanted = Wanted::of(target.object.as_ref(), &target.mark)?;
+        let Some(origin) = wanted.origin.clone() else {
+            return Err(Outcome::blocked(reason::INVALID_SPEC, "spec: neither src nor adopt is given").into());
+        };
         // a pass that would wait here for its turn would keep one that deletes an image from running
         let Ok(_turn) = self.workshop.transfers.try_acquire() else {
             let message = format!("{TRANSFERS} other images are on their way, this one has to wait");
             return Err(Outcome::waiting("Queued", message).into());
         };
-        let prepared = self.workshop.prepare(&wanted, progress).await?;
-        let image = register(target, &wanted, &prepared).await?;
+        let prepared = self.workshop.prepare(&origin, progress).await?;
+        let image = register(target, &wanted, origin.format, &prepared).await?;
         if is_whole(&image) {
             return Ok(image);
         }
@@ -101,12 +111,13 @@ impl<K: Variant> ImageActuator<K> {
 async fn register<K: Variant>(
     target: &Target<K>,
     wanted: &Wanted,
+    format: Format,
     prepared: &Prepared,
 ) -> Result<openstack::Image, Stop> {
     let service = target.client.image();
     let mut id = target.recorded.clone().unwrap_or_else(|| target.own_id.clone());
     for _ in 0..MOST_REMAINS {
-        match service.create(&wanted.new_image(&id, prepared.length, prepared.source_format)).await {
+        match service.create(&wanted.new_image(&id, prepared.length, prepared.source_format, format)).await {
             Err(error) if error.kind() == ErrorKind::Conflict => {}
             result => return Ok(result?),
         }

@@ -7,6 +7,7 @@
 
 mod admission;
 mod credentials;
+mod handout;
 mod tenant;
 
 use std::{
@@ -16,11 +17,14 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
-use k8s_openapi::api::core::v1::Namespace;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Resource, ResourceExt, core::PartialObjectMeta, runtime::events::EventType, runtime::watcher};
 use kupenstack_api::{
     FINALIZER,
-    resources::{Image, PROJECT_ID, PROJECT_NAME},
+    resources::{
+        APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, Image, PROJECT_ID, PROJECT_NAME,
+    },
 };
 use kupenstack_core::{Outcome, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
@@ -28,6 +32,7 @@ use serde_json::json;
 
 use self::{
     credentials::Credentials,
+    handout::Handout,
     tenant::{Found, Tenant},
 };
 use crate::{
@@ -51,7 +56,8 @@ pub(crate) async fn run(cloud: Arc<Cloud>, context: Context) {
     let controller = Controller::<Namespace>::new("projects", &context)
         .trigger(all_when_the_cloud_turns(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
-        .trigger(emptied::<Image>(&cloud, &context));
+        .trigger(emptied::<Image>(&cloud, &context))
+        .trigger(handed_out(&cloud, &context));
     controller.run(projects, context).await;
 }
 
@@ -78,6 +84,13 @@ where
         let leaving = namespace.filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
         leaving.map(|namespace| ObjectRef::new(&namespace.name_any())).into_iter().collect()
     })
+}
+
+/// Namespaces whose Secret with an application credential was changed or deleted.
+fn handed_out(cloud: &Arc<Cloud>, context: &Context) -> BoxStream<'static, ObjectRef<Namespace>> {
+    let api: Api<PartialObjectMeta<Secret>> = Api::all(cloud.kubernetes());
+    let named = watcher::Config::default().fields(&format!("metadata.name={CREDENTIAL_SECRET}"));
+    changes_of(api, named, context, |secret| secret.namespace().iter().map(|name| ObjectRef::new(name)).collect())
 }
 
 struct Projects {
@@ -137,13 +150,40 @@ impl Projects {
         let credentials = Credentials::new(&self.cloud, site, &tenant);
         let password = credentials.password().await?;
         let (project, found) = tenant.project(&admin.identity()).await?;
+        if !project.enabled {
+            // whoever did that meant it, and no password logs in to it
+            let message = format!("project {} is disabled in Keystone; enable it there", project.name);
+            return Err(Outcome::blocked("ProjectDisabled", message).into());
+        }
         credentials.complete(&password, &project.id).await?;
         let user = tenant.user(&admin.identity(), &password, &project.id).await?;
         tenant.grant(&admin.identity(), &project.id, &user.id).await?;
         self.verify(site, &tenant, &user.id, &password).await?;
-        self.annotate(namespace, &[(PROJECT_ID, &project.id), (PROJECT_NAME, &project.name)]).await?;
+        let annotations = [(PROJECT_ID, project.id.as_str()), (PROJECT_NAME, &project.name)];
+        let handed_out = Some((APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET))
+            .filter(|_| is_requested(namespace) || namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET));
+        // before anything is handed out, so that it is known that there is something to be withdrawn
+        self.annotate(namespace, &annotations.into_iter().chain(handed_out).collect::<Vec<_>>()).await?;
         self.tell(namespace, &project.name, found).await;
+        if handed_out.is_some() {
+            self.hand_out(namespace, site, &user.id).await?;
+        }
+        if handed_out.is_some() && !is_requested(namespace) {
+            self.annotate(namespace, &annotations).await?;
+        }
         Ok(Outcome::ready(format!("project {}", project.name)))
+    }
+
+    /// Hands out the application credential that is requested, or withdraws one that is not any more.
+    async fn hand_out(&self, namespace: &Namespace, site: &Site, user: &str) -> Result<(), Stop> {
+        let name = namespace.name_any();
+        let Some(client) = self.cloud.project(site, &name).await? else {
+            return Err(Failure::new("NotFound", "the Secret with the namespace's credentials vanished").into());
+        };
+        let config = self.cloud.admin_config(site).await?;
+        let uid = namespace.uid().unwrap_or_default();
+        let handout = Handout::new(&self.cloud, &name, &uid, client, user, config);
+        if is_requested(namespace) { handout.hand_out(Timestamp::now()).await } else { handout.withdraw().await }
     }
 
     fn admits(&self, namespace: &Namespace) -> Result<bool, Stop> {
@@ -238,6 +278,9 @@ impl Projects {
                 Credentials::new(&self.cloud, &site, &Tenant::new(namespace, &site)).delete().await?;
             }
             if namespace.metadata.deletion_timestamp.is_none() {
+                if namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET) {
+                    handout::remove(&Api::namespaced(self.cloud.kubernetes(), &namespace.name_any())).await?;
+                }
                 self.annotate(namespace, &[]).await?;
             }
             self.let_go(namespace).await?;
@@ -259,7 +302,7 @@ impl Projects {
     /// Writes our annotations, and removes those of ours that are not among them.
     async fn annotate(&self, namespace: &Namespace, annotations: &[(&str, &str)]) -> Result<(), Failure> {
         let current = namespace.annotations();
-        let as_wanted = [PROJECT_ID, PROJECT_NAME].iter().all(|key| {
+        let as_wanted = [PROJECT_ID, PROJECT_NAME, APPLICATION_CREDENTIAL_SECRET].iter().all(|key| {
             let wanted = annotations.iter().find(|(k, _)| k == key).map(|(_, value)| *value);
             current.get(*key).map(String::as_str) == wanted
         });
@@ -291,6 +334,11 @@ impl Projects {
     async fn warn(&self, namespace: &Namespace, reason: &str, note: &str) {
         self.events.publish(&namespace.object_ref(&()), EventType::Warning, reason, note).await;
     }
+}
+
+/// Whether the namespace asks for an application credential.
+fn is_requested(namespace: &Namespace) -> bool {
+    namespace.annotations().get(APPLICATION_CREDENTIAL).is_some_and(|value| value == "requested")
 }
 
 fn done(message: &str) -> Outcome {

@@ -46,7 +46,7 @@ impl ResourceKind for ClusterImage {
         self.status.as_ref()
     }
     fn deletion_policy(&self) -> DeletionPolicy {
-        self.spec.image.deletion_policy
+        self.spec.image.effective_deletion_policy()
     }
     fn id(status: &ImageStatus) -> Option<&str> {
         status.id.as_deref()

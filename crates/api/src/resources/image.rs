@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeletionPolicy, ResourceKind};
-use crate::{Conditions, HasConditions, common::is_default};
+use crate::{Conditions, HasConditions};
 
 /// A disk image in the namespace's project, made from a file on a web server. It becomes an image in Glance.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,18 +30,31 @@ use crate::{Conditions, HasConditions, common::is_default};
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.src) != has(self.adopt)", "message": "exactly one of src and adopt has to be given"},
+    {"rule": "has(self.src) == has(self.format)", "message": "format has to be given with src, and only with it"},
+    {"rule": "has(self.src) || !has(self.checksum)", "message": "checksum can be given only with src"},
+    {"rule": "has(self.src) == has(oldSelf.src)", "message": "an adopted image can't become a made one, or the other way round: create another Image instead"},
+]))]
 pub struct ImageSpec {
     /// URL of the file, http or https. Glance can't replace an image's data, so it can't be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 2048),
         regex(pattern = r"^https?://[^\s/]+(/\S*)?$"),
         extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "src can't be changed, create another Image instead"}])
     )]
-    pub src: String,
+    pub src: Option<String>,
 
-    /// Format that the hypervisor gets (Glance's `disk_format`). A source in another format is converted.
+    /// An image that is in Glance already, to be taken over instead of making one. It is changed only where this object
+    /// says something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<ImageAdoption>,
+
+    /// Format that the hypervisor gets (Glance's `disk_format`), with `src`. A source in another format is converted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "format can't be changed, create another Image instead"}]))]
-    pub format: ImageFormat,
+    pub format: Option<ImageFormat>,
 
     /// Digest of the file at `src`: `sha256:` or `sha512:` and the digest in hexadecimal. Other content is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,9 +92,56 @@ pub struct ImageSpec {
     ))]
     pub properties: BTreeMap<String, String>,
 
-    /// What becomes of the Glance image when this object is deleted; `Delete` when absent.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub deletion_policy: DeletionPolicy,
+    /// What becomes of the Glance image when this object is deleted. When absent, `Delete` if it was made and `Retain` if
+    /// it was adopted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
+}
+
+impl ImageSpec {
+    /// What becomes of the Glance image when the object is deleted.
+    pub fn effective_deletion_policy(&self) -> DeletionPolicy {
+        let usual = if self.adopt.is_some() { DeletionPolicy::Retain } else { DeletionPolicy::Delete };
+        self.deletion_policy.unwrap_or(usual)
+    }
+}
+
+/// Which image in Glance is meant. Exactly one must fit; while none or several do, the object waits and says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "[has(self.id), has(self.name), has(self.filter)].filter(given, given).size() == 1", "message": "exactly one of id, name and filter has to be given"},
+    {"rule": "self == oldSelf", "message": "adopt can't be changed, create another Image instead"},
+]))]
+pub struct ImageAdoption {
+    /// Its identifier in Glance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub id: Option<String>,
+    /// Its name in Glance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub name: Option<String>,
+    /// What it has; all of it has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<ImageFilter>,
+}
+
+/// What an image in Glance has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "(has(self.tags) && size(self.tags) > 0) || (has(self.properties) && size(self.properties) > 0)", "message": "a filter has to ask for something"},
+]))]
+pub struct ImageFilter {
+    /// Tags, all of which it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 16, "items" = {"type": "string", "minLength": 1, "maxLength": 255}))]
+    pub tags: Vec<String>,
+    /// Properties with their values, such as `{os_distro: debian}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16, "additionalProperties" = {"type": "string", "maxLength": 1024}))]
+    pub properties: BTreeMap<String, String>,
 }
 
 /// Disk image formats that Glance and the hypervisor know.
@@ -146,7 +206,7 @@ impl ResourceKind for Image {
         self.status.as_ref()
     }
     fn deletion_policy(&self) -> DeletionPolicy {
-        self.spec.deletion_policy
+        self.spec.effective_deletion_policy()
     }
     fn id(status: &ImageStatus) -> Option<&str> {
         status.id.as_deref()

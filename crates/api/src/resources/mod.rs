@@ -5,7 +5,7 @@ mod image;
 mod shared;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
-pub use image::{Image, ImageFormat, ImageSpec, ImageStatus};
+pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
 pub use shared::{DeletionPolicy, ResourceKind};
 
 /// API group of the kinds in this module.
@@ -17,3 +17,9 @@ pub const PROJECT_ID: &str = "kupenstack.io/project-id";
 pub const PROJECT_NAME: &str = "kupenstack.io/project-name";
 /// Annotation on a Namespace: `ignore` leaves it without a project.
 pub const PROJECT: &str = "kupenstack.io/project";
+/// Annotation on a Namespace: `requested` puts an application credential of its project into a Secret there.
+pub const APPLICATION_CREDENTIAL: &str = "kupenstack.io/application-credential";
+/// Annotation on a Namespace: name of the Secret with the application credential that was requested.
+pub const APPLICATION_CREDENTIAL_SECRET: &str = "kupenstack.io/application-credential-secret";
+/// Name of that Secret. It is the same in every namespace, so that the operator needs rights to no other.
+pub const CREDENTIAL_SECRET: &str = "kupenstack-application-credential";

@@ -5,7 +5,7 @@ use super::{Controller, Right, Scope};
 const OURS: &str = "kupenstack.io";
 
 pub(super) const CONTROLLERS: &[Controller] = &[
-    Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS] },
+    Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS, HANDOUTS] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
 ];
@@ -67,6 +67,17 @@ const EVENTS_IN_DEFAULT: &[Right] = &[Right {
     names: &[],
     verbs: &["create", "patch"],
     why: "events about what is in no namespace",
+}];
+
+/// One name, and no other Secret of the namespaces. Without that, `patch` would be as good as `get`: it answers with
+/// the object.
+const HANDOUTS: &[Right] = &[Right {
+    scope: Scope::Cluster,
+    group: "",
+    resources: &["secrets"],
+    names: &[kupenstack_api::resources::CREDENTIAL_SECRET],
+    verbs: &["get", "list", "watch", "create", "patch", "delete"],
+    why: "the application credential that a namespace asks for; a ValidatingAdmissionPolicy holds it to type Opaque",
 }];
 
 /// A namespace waits at its end for what is in its project.

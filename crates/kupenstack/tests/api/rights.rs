@@ -3,12 +3,12 @@
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingAdmissionPolicy,
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-    core::v1::Namespace,
+    core::v1::{Namespace, Secret},
     rbac::v1::ClusterRole,
 };
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -91,11 +91,16 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch kupenstack.io/clusterimages:status - image",
         "patch namespaces - default",
         "get secrets openstack openstack-admin",
+        "patch secrets default kupenstack-application-credential",
+        "watch secrets - kupenstack-application-credential",
         "create events.k8s.io/events default -",
     ];
     let denied = [
         "list secrets openstack -",
         "get secrets default -",
+        "patch secrets default theirs",
+        "create secrets default -",
+        "watch secrets - -",
         "delete kupenstack.io/images default image",
         "create kupenstack.io/clusterimages - -",
         "delete namespaces - default",
@@ -174,14 +179,56 @@ async fn the_resources_account_is_held_to_our_annotations_and_finalizer() {
     patch(&admin, CLOUD, json!({"labels": {"tier": "silver"}})).await.expect("the administrator is not concerned");
 }
 
+fn secret(type_: &str, managed_by: &str) -> Secret {
+    let name = "kupenstack-application-credential";
+    let metadata = json!({
+        "name": name,
+        "labels": {"app.kubernetes.io/managed-by": managed_by},
+        "annotations": {"kubernetes.io/service-account.name": "default"},
+    });
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": type_});
+    serde_json::from_value(secret).unwrap()
+}
+
+/// RBAC lets the account write one Secret per namespace; a token's Secret would be filled with the token of whichever
+/// account of the namespace it names.
 #[tokio::test]
-async fn the_policys_expressions_fit_the_types() {
+async fn the_resources_account_can_make_no_token_and_take_over_no_secret() {
+    let stage = shared().await;
+    let name = "kupenstack-application-credential";
+    let namespace = stage.plane.create_namespace("handout").await;
+    let of = |client: Client| Api::<Secret>::namespaced(client, &namespace);
+    let (admin, operator) = (of(stage.plane.client().await), of(stage.account("resources").await));
+    let apply = async |api: &Api<Secret>, secret: Secret| {
+        let params = PatchParams::apply("test").force();
+        api.patch(name, &params, &Patch::Apply(&secret)).await.map(drop).map_err(|e| e.to_string())
+    };
+    let token = || secret("kubernetes.io/service-account-token", "kupenstack");
+    eventually("the policy is enforced", || async {
+        let refused = apply(&operator, token()).await;
+        let _ = admin.delete(name, &DeleteParams::default()).await;
+        refused.is_err_and(|refusal| refusal.contains("of a type that others act upon"))
+    })
+    .await;
+    apply(&operator, secret("Opaque", "kupenstack")).await.expect("a Secret of our own");
+    operator.delete(name, &DeleteParams::default()).await.expect("a Secret of our own");
+
+    admin.create(&PostParams::default(), &secret("Opaque", "somebody")).await.unwrap();
+    let refusal = apply(&operator, secret("Opaque", "kupenstack")).await.unwrap_err();
+    assert!(refusal.contains("only Secrets of its own"), "{refusal}");
+    let refusal = operator.delete(name, &DeleteParams::default()).await.unwrap_err().to_string();
+    assert!(refusal.contains("only Secrets of its own"), "{refusal}");
+}
+
+#[tokio::test]
+async fn the_policies_expressions_fit_the_types() {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(shared().await.plane.client().await);
-    let checked =
-        await_condition(policies, "kupenstack-resources-namespaces", |p: Option<&ValidatingAdmissionPolicy>| {
+    for policy in ["kupenstack-resources-namespaces", "kupenstack-resources-secrets"] {
+        let checked = await_condition(policies.clone(), policy, |p: Option<&ValidatingAdmissionPolicy>| {
             p.and_then(|p| p.status.as_ref()).is_some_and(|s| s.type_checking.is_some())
         });
-    let policy = timeout(PATIENCE, checked).await.expect("not checked").unwrap().unwrap();
-    let checking = policy.status.and_then(|s| s.type_checking).unwrap();
-    assert_eq!(checking.expression_warnings.unwrap_or_default(), []);
+        let policy = timeout(PATIENCE, checked).await.expect("not checked").unwrap().unwrap();
+        let checking = policy.status.and_then(|s| s.type_checking).unwrap();
+        assert_eq!(checking.expression_warnings.unwrap_or_default(), []);
+    }
 }

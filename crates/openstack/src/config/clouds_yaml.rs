@@ -49,6 +49,10 @@ struct Login {
     project_domain_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    application_credential_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    application_credential_secret: Option<String>,
 }
 
 pub(super) fn read(yaml: &str, name: &str) -> Result<CloudConfig, ConfigError> {
@@ -72,9 +76,28 @@ pub(super) fn read(yaml: &str, name: &str) -> Result<CloudConfig, ConfigError> {
 }
 
 pub(super) fn write(config: &CloudConfig, name: &str) -> Result<SecretString, ConfigError> {
+    file(config, Login::from(config), None, name)
+}
+
+pub(super) fn write_with(
+    config: &CloudConfig,
+    id: &str,
+    secret: &SecretString,
+    name: &str,
+) -> Result<SecretString, ConfigError> {
+    let auth = Login {
+        auth_url: Some(config.auth_url.to_string()),
+        application_credential_id: Some(id.to_owned()),
+        application_credential_secret: Some(secret.expose_secret().to_owned()),
+        ..Login::default()
+    };
+    file(config, auth, Some("v3applicationcredential"), name)
+}
+
+fn file(config: &CloudConfig, auth: Login, auth_type: Option<&str>, name: &str) -> Result<SecretString, ConfigError> {
     let cloud = Cloud {
-        auth: Login::from(config),
-        auth_type: None,
+        auth,
+        auth_type: auth_type.map(ToOwned::to_owned),
         region_name: config.region.clone(),
         interface: Some(config.interface.to_string()),
         verify: None,

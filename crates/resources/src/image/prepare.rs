@@ -2,7 +2,7 @@
 
 use kupenstack_images::{Download, Error, Format, ImageFile, Progress as Bytes, Scratch};
 
-use super::{Workshop, fault, wanted::Wanted};
+use super::{Workshop, fault, wanted::Origin};
 use crate::{actuator::Progress, stop::Stop};
 
 /// A file in the wanted format.
@@ -22,7 +22,7 @@ impl Prepared {
 
 impl Workshop {
     /// Fetches the source, verifies and inspects it, and converts it if it has another format than the wanted one.
-    pub(super) async fn prepare(&self, wanted: &Wanted, progress: &dyn Progress) -> Result<Prepared, Stop> {
+    pub(super) async fn prepare(&self, wanted: &Origin, progress: &dyn Progress) -> Result<Prepared, Stop> {
         let location = wanted.source.location();
         let told = |bytes: Bytes| progress.say("Downloading", format!("downloading {location}: {}", share(bytes)));
         let download = self.fetcher.fetch(&wanted.source, &self.workspace, told).await.map_err(fault::stop)?;

@@ -14,8 +14,8 @@ use super::{
 fn object(properties: &[(&str, &str)]) -> Image {
     let properties = properties.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
     let spec = ImageSpec {
-        src: "http://host/a.img".to_owned(),
-        format: ImageFormat::Vhd,
+        src: Some("http://host/a.img".to_owned()),
+        format: Some(ImageFormat::Vhd),
         min_disk: Some(3),
         properties,
         ..ImageSpec::default()
@@ -29,7 +29,7 @@ fn wanted(properties: &[(&str, &str)]) -> Wanted {
 
 /// The image as Glance would show it after it was made as `wanted` says.
 fn made(wanted: &Wanted) -> openstack::Image {
-    let new = wanted.new_image("id-1", 4096, Format::Raw);
+    let new = wanted.new_image("id-1", 4096, Format::Raw, Format::Vhd);
     let mut shown = json!(new.properties);
     for (key, value) in [
         ("id", json!(new.id)),
@@ -50,7 +50,7 @@ fn made(wanted: &Wanted) -> openstack::Image {
 
 #[test]
 fn a_new_image_says_what_it_is_and_whose() {
-    let new = wanted(&[("hw_disk_bus", "virtio")]).new_image("id-1", 4096, Format::Qcow2);
+    let new = wanted(&[("hw_disk_bus", "virtio")]).new_image("id-1", 4096, Format::Qcow2, Format::Vhd);
     assert_eq!((new.disk_format.as_str(), new.container_format.as_str()), ("vhd", "bare"));
     let expected = [
         (MARK, "the-mark"),

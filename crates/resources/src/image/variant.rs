@@ -1,7 +1,7 @@
 //! What the two kinds of images differ in.
 
 use kupenstack_api::resources::{ClusterImage, Image, ImageSpec, ImageStatus, ResourceKind};
-use kupenstack_openstack::Visibility;
+use kupenstack_openstack::{self as openstack, Visibility};
 
 use crate::actuator::Kind;
 
@@ -16,6 +16,9 @@ pub(crate) trait Variant: Kind + ResourceKind<Status = ImageStatus> {
 
     /// The image as declared.
     fn image(&self) -> &ImageSpec;
+
+    /// Whether an image may be adopted by who works in this project.
+    fn may_adopt(image: &openstack::Image, project: &str) -> bool;
 }
 
 impl Variant for Image {
@@ -27,6 +30,11 @@ impl Variant for Image {
     fn image(&self) -> &ImageSpec {
         &self.spec
     }
+
+    /// What every project sees is not one project's to take over.
+    fn may_adopt(image: &openstack::Image, project: &str) -> bool {
+        image.owner.as_deref() == Some(project)
+    }
 }
 
 impl Variant for ClusterImage {
@@ -36,5 +44,10 @@ impl Variant for ClusterImage {
 
     fn image(&self) -> &ImageSpec {
         &self.spec.image
+    }
+
+    /// Of whichever project, but public already: nothing that a project keeps to itself is published by mistake.
+    fn may_adopt(image: &openstack::Image, _: &str) -> bool {
+        image.visibility == Visibility::Public
     }
 }

@@ -27,14 +27,18 @@ const NAMESPACE: &str = "kupenstack.io/namespace";
 /// Characters of a password: some 240 bits.
 const PASSWORD_LENGTH: usize = 40;
 
+/// Letters and digits that nobody can guess.
+pub(super) fn random_text(length: usize) -> String {
+    rand::rng().sample_iter(Alphanumeric).take(length).map(char::from).collect()
+}
+
 /// The password of a namespace's user.
 #[derive(Debug)]
 pub(super) struct Password(SecretString);
 
 impl Password {
     fn random() -> Self {
-        let random: String = rand::rng().sample_iter(Alphanumeric).take(PASSWORD_LENGTH).map(char::from).collect();
-        Self(random.into())
+        Self(random_text(PASSWORD_LENGTH).into())
     }
 
     pub(super) fn secret(&self) -> &SecretString {

@@ -12,7 +12,7 @@ use crate::{cloud::Site, stop::Stop};
 /// The domain that every Keystone starts with.
 const DOMAIN: &str = "default";
 /// What a namespace's user may do in its project. Never `admin`: that on any project is admin of the cloud.
-const ROLES: [&str; 2] = ["member", "reader"];
+pub(super) const ROLES: [&str; 2] = ["member", "reader"];
 
 /// How a project was come by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::world::{Tenant, World, disk, is_ready, within};
 
 /// Runs an operator until it has made `requests` requests, then kills it, or until `done`. Whether it was killed.
-async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()>) -> bool {
+pub(crate) async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()>) -> bool {
     let mut arrivals = world.sim.arrivals();
     let operator = world.operator();
     let nth = async {

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod adopt;
 mod cloud;
 mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+mod handout;
 mod image;
+mod lifecycle;
 mod projects;
 mod refused;
 mod slow;
