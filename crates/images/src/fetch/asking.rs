@@ -1,6 +1,6 @@
 //! Requests for one file, with the redirects they meet.
 
-use reqwest::header::{ACCEPT_ENCODING, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
+use reqwest::header::{ACCEPT_ENCODING, IF_NONE_MATCH, IF_RANGE, RANGE};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tracing::info;
 use url::Url;
@@ -21,20 +21,17 @@ pub(super) struct Asking<'a> {
 
 impl Asking<'_> {
     /// Asks for the whole file; when one is known, whether it is still that one (304).
+    ///
+    /// Not by its time: many servers answer 304 for a file that is older than the known one, and so for one that was
+    /// put in its place with the time it had elsewhere.
     pub(super) async fn first(&self, known: Option<&Known>) -> Result<Response, Error> {
-        let identity = known.map(|known| &known.identity);
-        let etag = identity.and_then(|identity| identity.etag.as_deref());
-        let time = identity.and_then(|identity| identity.last_modified.as_deref()).filter(|_| etag.is_none());
-        let headers = [(IF_NONE_MATCH, etag), (IF_MODIFIED_SINCE, time)];
-        let mut accepted = vec![StatusCode::OK];
-        accepted.extend(headers.iter().any(|(_, value)| value.is_some()).then_some(StatusCode::NOT_MODIFIED));
-        self.ask(&accepted, |request| {
-            headers.iter().fold(request, |request, (name, value)| match value {
-                Some(value) => request.header(name, *value),
-                None => request,
-            })
-        })
-        .await
+        match known.and_then(|known| known.identity.etag.as_deref()) {
+            Some(etag) => {
+                let accepted = [StatusCode::OK, StatusCode::NOT_MODIFIED];
+                self.ask(&accepted, |request| request.header(IF_NONE_MATCH, etag)).await
+            }
+            None => self.ask(&[StatusCode::OK], |request| request).await,
+        }
     }
 
     /// Asks for what follows the first `done` bytes, as long as the file is the one that `validator` stands for.
