@@ -60,7 +60,7 @@ async fn a_broken_upload_is_repeated_without_fetching_the_file_again(#[case] eff
     tenant.world.fail_next(upload.in_project(&tenant.project().await));
     let name = format!("broken-{}", tenant.name);
     let image = tenant.ready_image(&name).await;
-    let src = image.spec.src.clone();
+    let src = image.spec.src.clone().unwrap();
     let requests = tenant.world.web.received_requests().await.unwrap();
     assert_eq!(requests.iter().filter(|request| src.ends_with(request.url.path())).count(), 1);
     assert_eq!(tenant.world.count("PUT", &world::id(&image)), 2);
