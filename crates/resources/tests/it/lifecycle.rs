@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::{core::v1::ResourceQuota, events::v1::Event};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use kupenstack_api::resources::{Image, PROJECT_ID, PROJECT_NAME};
+use k8s_openapi::api::events::v1::Event;
+use kube::{Api, ResourceExt, api::ListParams};
+use kupenstack_api::resources::{PROJECT_ID, PROJECT_NAME};
 use kupenstack_testkit::sim::{Effect, Rule};
 use serde_json::{Value, json};
 
-use crate::world::{self, Tenant, disk, id, is_ready, shown, until, within};
+use crate::world::{self, Tenant, disk, id, shown, within};
 
 fn edit_project(tenant: &Tenant<'_>, project: &str, attributes: Value) {
     let Value::Object(attributes) = attributes else { unreachable!() };
@@ -97,31 +94,4 @@ async fn a_namespace_ends_while_an_upload_runs() {
     tenant.end().await;
     assert!(world.named("hanging").is_empty());
     assert!(!tenant.is_known_to_keystone());
-}
-
-/// What Kubernetes does by itself with a quota: counts objects, and takes keys that it knows nothing of.
-#[tokio::test(flavor = "multi_thread")]
-async fn kubernetes_counts_images_and_leaves_our_keys_to_us() {
-    let tenant = world::shared().await.tenant().await;
-    let quotas: Api<ResourceQuota> = Api::namespaced(tenant.client.clone(), &tenant.name);
-    let hard = json!({"count/images.kupenstack.io": "1", "kupenstack.io/images": "5"});
-    let quota = json!({"metadata": {"name": "quota"}, "spec": {"hard": hard}});
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
-    let used = |quota: &ResourceQuota, key: &str| {
-        quota.status.as_ref().and_then(|status| status.used.as_ref()?.get(key)).map(|used| used.0.clone())
-    };
-    let quota = until(quotas.clone(), "quota", |quota| used(quota, "count/images.kupenstack.io").is_some()).await;
-    assert_eq!(used(&quota, "kupenstack.io/images"), None);
-    assert!(quota.status.as_ref().unwrap().hard.as_ref().unwrap().contains_key("kupenstack.io/images"));
-
-    tenant.ready_image("counted").await;
-    let more: Image = serde_json::from_value(json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": "more"},
-        "spec": {"src": "http://127.0.0.1:1/x", "format": "raw"},
-    }))
-    .unwrap();
-    let error = tenant.images().create(&PostParams::default(), &more).await.unwrap_err().to_string();
-    assert!(error.contains("exceeded quota"), "{error}");
-    quotas.delete("quota", &DeleteParams::default()).await.unwrap();
-    assert!(is_ready(&tenant.images().get("counted").await.unwrap()));
 }
