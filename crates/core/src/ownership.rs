@@ -40,6 +40,12 @@ impl ClusterId {
         format!("{PREFIX}:{}:{uid}", self.0)
     }
 
+    /// The UID in a mark of this cluster; none in what is no mark, or another cluster's.
+    pub fn marked<'a>(&self, mark: &'a str) -> Option<&'a str> {
+        let (cluster, uid) = mark.strip_prefix(PREFIX)?.strip_prefix(':')?.split_once(':')?;
+        cluster.parse::<Uuid>().is_ok_and(|cluster| cluster == self.0).then_some(uid)
+    }
+
     /// An identifier in OpenStack for the object with this UID, for APIs that let the caller choose it: a second
     /// create is then refused by OpenStack itself.
     pub fn resource_id(&self, uid: &str) -> String {
@@ -61,6 +67,17 @@ mod tests {
         assert_ne!(one.resource_id("u1"), one.resource_id("u2"));
         assert_ne!(one.resource_id("u1"), two.resource_id("u1"));
         assert_eq!(one.resource_id("u1"), one.resource_id("u1"));
+    }
+
+    #[test]
+    fn a_mark_tells_whose_it_is_to_its_own_cluster() {
+        let one: ClusterId = CLUSTER.parse().unwrap();
+        let two: ClusterId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
+        assert_eq!(one.marked(&one.mark("u1")), Some("u1"));
+        assert_eq!(two.marked(&one.mark("u1")), None);
+        for other in ["", "kupenstack", "kupenstack:u1", "kupenstack:x:u1", "other:x:u1"] {
+            assert_eq!(one.marked(other), None, "{other}");
+        }
     }
 
     #[test]

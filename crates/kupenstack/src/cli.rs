@@ -61,6 +61,9 @@ pub(crate) struct ControllerArgs {
     /// Namespace of the operator itself; it never becomes a project
     #[arg(long, env = "POD_NAMESPACE", default_value = "kupenstack-system")]
     pub(crate) operator_namespace: String,
+    /// Seconds within which a change in OpenStack that others made is seen
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) observe_seconds: u64,
     /// Namespace of the leases `kupenstack-cloud` and `kupenstack-resources`, which one of several replicas holds while it
     /// works; the operator's when absent
     #[arg(long)]

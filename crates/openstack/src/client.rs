@@ -74,7 +74,7 @@ impl Client {
         let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let url = service::append(base, &segments);
         let call = Call::new(service_type, Method::GET, url);
-        match self.0.transport.attempt(&call, None).await {
+        match self.0.transport.attempt(&call, self.0.session.user(), None).await {
             Ok(answer) => Ok(answer.status.as_u16()),
             Err(error) => error.status().ok_or(error),
         }
@@ -105,12 +105,12 @@ impl Client {
 
     /// Sends a call with a token. A refused token is replaced once: it may have been revoked, or Keystone's keys lost.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
-        let token = self.0.session.token().await?;
-        match self.0.transport.send(call, Some(&token.header)).await {
+        let (token, user) = (self.0.session.token().await?, self.0.session.user());
+        match self.0.transport.send(call, user, Some(&token.header)).await {
             Err(error) if error.kind() == ErrorKind::Unauthorized => {
                 self.0.session.reject(&token);
                 let token = self.0.session.token().await?;
-                self.0.transport.send(call, Some(&token.header)).await
+                self.0.transport.send(call, user, Some(&token.header)).await
             }
             result => result,
         }

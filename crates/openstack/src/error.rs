@@ -50,6 +50,15 @@ pub enum Error {
         /// The limit that was exceeded.
         limit: Duration,
     },
+    /// The service has asked to be left alone, and was not asked: see
+    /// [`RetryPolicy::longest_retry_after`](crate::RetryPolicy::longest_retry_after).
+    #[error("{call}: not sent, the service has asked to be left alone for a while")]
+    Held {
+        /// What was to be asked.
+        call: Arc<CallName>,
+        /// For how long.
+        left: Duration,
+    },
     /// The answer is not what the API promises.
     #[error("{call}: malformed answer: {problem}")]
     Malformed {
@@ -109,6 +118,7 @@ impl Error {
             Self::Connect { .. } | Self::Broken { .. } | Self::Timeout { .. } | Self::NoEndpoint { .. } => {
                 ErrorKind::Unavailable
             }
+            Self::Held { .. } => ErrorKind::RateLimited,
             Self::Malformed { .. } => ErrorKind::Protocol,
             Self::Source(_) => ErrorKind::Source,
         }
@@ -121,7 +131,7 @@ impl Error {
             Self::Broken { .. } => "ConnectionLost",
             Self::Timeout { .. } => "TimedOut",
             Self::NoEndpoint { .. } => "EndpointMissing",
-            Self::Answer { .. } | Self::Malformed { .. } | Self::Source(_) => self.kind().reason(),
+            Self::Answer { .. } | Self::Held { .. } | Self::Malformed { .. } | Self::Source(_) => self.kind().reason(),
         }
     }
 
@@ -129,6 +139,7 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Answer { retry_after, .. } => *retry_after,
+            Self::Held { left, .. } => Some(*left),
             _ => None,
         }
     }

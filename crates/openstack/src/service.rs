@@ -4,6 +4,7 @@ use futures::{Stream, TryStreamExt, stream};
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tracing::warn;
 use url::Url;
 
 use crate::{Client, Error, call::Call, catalog, transport::Answer};
@@ -74,14 +75,37 @@ impl ServiceClient {
             let service = self.clone();
             async move {
                 let Some(next) = next else { return Ok(None) };
-                let page = service.page(collection, &next).await?;
-                Ok::<_, Error>(Some((stream::iter(page.items.into_iter().map(Ok)), page.next)))
+                let (mut page, answer) = service.page(collection, &next).await?;
+                let items = page.all(&answer, collection)?;
+                Ok::<_, Error>(Some((stream::iter(items.into_iter().map(Ok)), page.next)))
             }
         })
         .try_flatten()
     }
 
-    async fn page<T: DeserializeOwned>(&self, collection: &'static str, next: &Next) -> Result<Page<T>, Error> {
+    /// The same, but what can't be read is left out and told in the log: one odd item of somebody's must not hide all
+    /// others.
+    pub(crate) fn survey<T>(
+        self,
+        collection: &'static str,
+        query: Query,
+    ) -> impl Stream<Item = Result<T, Error>> + Send + use<T>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        stream::try_unfold(Some(Next::First(query)), move |next| {
+            let service = self.clone();
+            async move {
+                let Some(next) = next else { return Ok(None) };
+                let (mut page, _) = service.page(collection, &next).await?;
+                let items = page.readable(collection);
+                Ok::<_, Error>(Some((stream::iter(items.map(Ok)), page.next)))
+            }
+        })
+        .try_flatten()
+    }
+
+    async fn page(&self, collection: &'static str, next: &Next) -> Result<(Page, Answer), Error> {
         let mut call = self.call(Method::GET, &[collection]).await?;
         next.set_query(&mut call.url);
         let answer = self.send(&call).await?;
@@ -91,7 +115,7 @@ impl ServiceClient {
         {
             return Err(answer.malformed("the next page is this page"));
         }
-        Ok(page)
+        Ok((page, answer))
     }
 }
 
@@ -115,14 +139,14 @@ impl Next {
     }
 }
 
-struct Page<T> {
-    items: Vec<T>,
+struct Page {
+    items: Vec<Value>,
     next: Option<Next>,
 }
 
-impl<T: DeserializeOwned> Page<T> {
+impl Page {
     fn read(answer: &Answer, collection: &str) -> Result<Self, Error> {
-        let body: Value = answer.json()?;
+        let mut body: Value = answer.json()?;
         // Glance has `next`, Keystone `links.next`.
         let link = [body.get("next"), body.pointer("/links/next")].into_iter().flatten().find_map(Value::as_str);
         let next = match link {
@@ -136,7 +160,26 @@ impl<T: DeserializeOwned> Page<T> {
         if next.is_none() && body.get("truncated").and_then(Value::as_bool) == Some(true) {
             return Err(answer.malformed(format!("the list of {collection} is cut off")));
         }
-        Ok(Self { items: answer.member(collection)?, next })
+        match body.get_mut(collection).map(Value::take) {
+            Some(Value::Array(items)) => Ok(Self { items, next }),
+            Some(_) => Err(answer.malformed(format!("`{collection}` is no list"))),
+            None => Err(answer.malformed(format!("no `{collection}`"))),
+        }
+    }
+
+    /// The items, every one of them.
+    fn all<T: DeserializeOwned>(&mut self, answer: &Answer, collection: &str) -> Result<Vec<T>, Error> {
+        let items = Value::Array(std::mem::take(&mut self.items));
+        serde_json::from_value(items).map_err(|error| answer.malformed(format!("`{collection}`: {error}")))
+    }
+
+    /// The items that can be read.
+    fn readable<T: DeserializeOwned>(&mut self, collection: &'static str) -> impl Iterator<Item = T> + use<T> {
+        std::mem::take(&mut self.items).into_iter().filter_map(move |item| {
+            let id = item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let read = serde_json::from_value(item);
+            read.inspect_err(|error| warn!(collection, id, %error, "left out of the list, it can't be read")).ok()
+        })
     }
 }
 

@@ -22,6 +22,7 @@ use url::Url;
 
 use crate::{
     Credentials, DomainRef, Error, ErrorKind, ProjectScope,
+    budget::User,
     call::Call,
     catalog::Catalog,
     service,
@@ -81,6 +82,7 @@ pub(crate) struct Session {
     transport: Arc<Transport>,
     identity_url: Url,
     credentials: Credentials,
+    user: User,
     held: StdMutex<Option<Arc<Token>>>,
     /// Whoever holds it asks Keystone; the others wait for that answer.
     turn: Mutex<LastTurn>,
@@ -101,6 +103,7 @@ impl Session {
             transport,
             identity_url,
             credentials,
+            user: User::new(),
             held: StdMutex::default(),
             turn: Mutex::default(),
             turns: AtomicU64::new(0),
@@ -110,6 +113,11 @@ impl Session {
 
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.credentials
+    }
+
+    /// Whose turn it is when a request waits.
+    pub(crate) fn user(&self) -> User {
+        self.user
     }
 
     /// Whether Keystone refused the credentials when last asked.
@@ -192,7 +200,7 @@ impl Session {
         let url = service::append(self.identity_url.clone(), &["auth", "tokens"]);
         let call =
             Call::new("identity", Method::POST, url).json(&login(&self.credentials)).secret(&self.credentials.password);
-        let answer = self.transport.send(&call, None).await?;
+        let answer = self.transport.send(&call, self.user, None).await?;
         token(&answer)
     }
 

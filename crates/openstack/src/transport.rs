@@ -10,10 +10,15 @@ use reqwest::{Certificate, Response, redirect};
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{Instrument, debug, debug_span};
 
-use crate::{CallName, ConfigError, Error, Observation, Options, StatusClass, call::Call, fault::Fault};
+use crate::{
+    CallName, ConfigError, Error, Observation, Options, StatusClass,
+    budget::{Place, User},
+    call::Call,
+    fault::Fault,
+};
 
 /// More than any answer we ask for: lists come in pages.
 const LONGEST_ANSWER: usize = 32 << 20;
@@ -62,11 +67,11 @@ impl Transport {
     }
 
     /// Sends a call, and again where that can do no harm.
-    pub(crate) async fn send(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Error> {
+    pub(crate) async fn send(&self, call: &Call, user: User, token: Option<&HeaderValue>) -> Result<Answer, Error> {
         let span = debug_span!("openstack", call = %call.name);
-        (|| self.attempt(call, token))
+        (|| self.attempt(call, user, token))
             .retry(self.options.retry.backoff())
-            .sleep(tokio::time::sleep)
+            .sleep(sleep)
             .when(|error| is_worth_repeating(call, error))
             .adjust(|error, delay| self.options.retry.delay(delay?, error.retry_after()))
             .notify(|error, delay| debug!(%error, ?delay, "trying again"))
@@ -75,8 +80,8 @@ impl Transport {
     }
 
     /// Sends a call once.
-    pub(crate) async fn attempt(&self, call: &Call, token: Option<&HeaderValue>) -> Result<Answer, Error> {
-        let _place = self.options.budget.enter().await;
+    pub(crate) async fn attempt(&self, call: &Call, user: User, token: Option<&HeaderValue>) -> Result<Answer, Error> {
+        let _place = self.enter(call, user).await?;
         let started = Instant::now();
         let limit = self.options.timeout;
         let result = match timeout(limit, self.exchange(call, token)).await {
@@ -87,7 +92,33 @@ impl Transport {
         result
     }
 
+    /// Waits until the service may be asked and there is room for one more request.
+    async fn enter(&self, call: &Call, user: User) -> Result<Place, Error> {
+        loop {
+            self.admit(call).await?;
+            let place = self.options.budget.enter(user).await;
+            // while it waited for its turn, the service may have asked to be left alone
+            if self.options.budget.held(&call.name.service).is_none() {
+                return Ok(place);
+            }
+        }
+    }
+
+    /// Waits until the service may be asked. One that asked for more patience than a single call has is not asked.
+    pub(crate) async fn admit(&self, call: &Call) -> Result<(), Error> {
+        while let Some(left) = self.options.budget.held(&call.name.service) {
+            if left > self.options.retry.longest_retry_after {
+                return Err(Error::Held { call: Arc::clone(&call.name), left });
+            }
+            sleep(left).await;
+        }
+        Ok(())
+    }
+
     pub(crate) fn observe(&self, call: &CallName, started: Instant, error: Option<&Error>) {
+        if let Some(span) = error.and_then(Error::retry_after) {
+            self.options.budget.hold(&call.service, span);
+        }
         let (elapsed, status) = (started.elapsed(), error.map_or(StatusClass::Success, Error::status_class));
         debug!(service = call.service, %status, ?elapsed, "attempt ended");
         if let Some(observer) = &self.options.observer {

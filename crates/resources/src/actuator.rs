@@ -10,7 +10,7 @@ use kupenstack_openstack::Client;
 use kupenstack_runtime::Failure;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cloud::Site, realm::Realm, stop::Stop};
+use crate::{cloud::Site, observe::Listed, realm::Realm, stop::Stop};
 
 /// A resource kind of ours. Its scope says whose its resources are.
 pub(crate) trait Kind:
@@ -66,7 +66,7 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// The kind of object.
     type Kind: Kind;
     /// What stands for it in OpenStack.
-    type Resource: Send + Sync + 'static;
+    type Resource: Listed;
 
     /// Name of the controller.
     const NAME: &'static str;

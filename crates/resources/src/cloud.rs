@@ -1,6 +1,7 @@
 //! The one cloud, shared by all controllers: where it is, whether it is up, and clients of its users.
 
 mod access;
+mod health;
 mod standing;
 
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use futures::{StreamExt, future::ready, stream::BoxStream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, core::PartialObjectMeta, runtime::watcher};
 use kupenstack_api::cluster::OpenStack;
-use kupenstack_openstack::{Client, CloudConfig, Observation, Observer, Options};
-use kupenstack_runtime::{Context, Failure, ObjectRef, Shared, metrics::Metrics};
+use kupenstack_openstack::{Client, CloudConfig, Observer, Options};
+use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
 use tokio::sync::broadcast;
 
-use self::access::Access;
+use self::{access::Access, health::Health};
 pub(crate) use self::{
     access::{CLOUDS_YAML, project_secret},
     standing::{Site, Standing},
@@ -34,23 +35,29 @@ pub(crate) struct Cloud {
     namespaces: Arc<Shared<NamespaceMeta>>,
     access: Access,
     refusals: broadcast::Sender<String>,
+    health: Arc<Health>,
 }
 
 impl Cloud {
     /// Starts to watch the cloud and the namespaces.
     pub(crate) fn start(context: &Context, operator_namespace: &str) -> Arc<Self> {
         let kubernetes = context.client.clone();
-        let observer: Arc<dyn Observer> = Arc::new(Counted(Arc::clone(&context.metrics)));
+        let health = Arc::new(Health::new(Arc::clone(&context.metrics)));
+        let observer: Arc<dyn Observer> = Arc::clone(&health) as Arc<dyn Observer>;
         let options = Options { observer: Some(observer), ..Options::default() };
         let (refusals, _) = broadcast::channel(64);
-        Arc::new(Self {
+        let cloud = Arc::new(Self {
             operator_namespace: operator_namespace.to_owned(),
             openstack: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
             namespaces: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
             access: Access::new(kubernetes.clone(), options),
             kubernetes,
             refusals,
-        })
+            health: Arc::clone(&health),
+        });
+        let look = health::look(Arc::downgrade(&cloud), health);
+        tokio::spawn(context.stop.clone().run_until_cancelled_owned(look));
+        cloud
     }
 
     /// Waits until the cloud and the namespaces are known: before that, a cloud that is not seen must not be taken
@@ -144,6 +151,11 @@ impl Cloud {
         .boxed()
     }
 
+    /// Each time that a service of OpenStack which did not answer does so again.
+    pub(crate) fn recoveries(&self) -> BoxStream<'static, ()> {
+        self.health.recoveries()
+    }
+
     /// Whatever `see` makes of the cloud, each time it is something else than before. `None` is nothing to tell, but
     /// what comes after it is.
     pub(crate) fn turns<T: Clone + PartialEq + Send + 'static>(
@@ -165,14 +177,5 @@ impl Cloud {
     /// Every namespace that was changed or deleted.
     pub(crate) fn namespace_changes(&self) -> BoxStream<'static, ObjectRef<NamespaceMeta>> {
         self.namespaces.changes(|key: &ObjectRef<NamespaceMeta>, _| vec![key.clone()])
-    }
-}
-
-/// Counts requests to OpenStack.
-struct Counted(Arc<Metrics>);
-
-impl Observer for Counted {
-    fn request(&self, seen: &Observation<'_>) {
-        self.0.openstack_request(seen.service, seen.method, seen.status.into());
     }
 }

@@ -4,6 +4,7 @@
 
 mod create;
 mod report;
+mod settled;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,10 +18,14 @@ use kupenstack_core::{Outcome, reason};
 use kupenstack_runtime::{Context, Events, Failure, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
-use self::report::Report;
+use self::{
+    report::Report,
+    settled::{leaves_drift, left_alone, uid_of},
+};
 use crate::{
     actuator::{Actuator, Target},
     cloud::{Cloud, Site, Standing},
+    observe::Census,
     realm::{Realm, Worker, place_of},
     stop::{Stop, Verdict},
 };
@@ -29,8 +34,9 @@ use crate::{
 type Scope<A> = <<A as Actuator>::Kind as Resource>::Scope;
 
 /// Drives all objects of one kind.
-pub(crate) struct Flow<A> {
+pub(crate) struct Flow<A: Actuator> {
     cloud: Arc<Cloud>,
+    census: Arc<Census<A::Resource>>,
     actuator: A,
     events: Events,
     stop: CancellationToken,
@@ -43,9 +49,9 @@ impl<A: Actuator> Reconcile<A::Kind> for Flow<A> {
 }
 
 impl<A: Actuator> Flow<A> {
-    pub(crate) fn new(cloud: Arc<Cloud>, actuator: A, context: &Context) -> Self {
+    pub(crate) fn new(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Self {
         let events = Events::new(context.client.clone());
-        Self { cloud, actuator, events, stop: context.stop.clone() }
+        Self { cloud, census, actuator, events, stop: context.stop.clone() }
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
@@ -91,6 +97,9 @@ impl<A: Actuator> Flow<A> {
         if !apply::has_finalizer(object.as_ref(), FINALIZER) {
             apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?;
         }
+        if let Some(outcome) = self.settled(report, site).await? {
+            return Ok(outcome);
+        }
         let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else {
             return Err(Scope::<A>::bereft(&self.cloud, &place).into());
         };
@@ -104,6 +113,9 @@ impl<A: Actuator> Flow<A> {
             Some(resource) if self.actuator.is_whole(&resource) => resource,
             Some(_) => self.create(report, target).await?,
             None => {
+                if let Some(blocked) = left_alone::<A>(report, target) {
+                    return Ok(blocked);
+                }
                 self.tell_of_loss(report, target).await;
                 self.create(report, target).await?
             }
@@ -122,10 +134,11 @@ impl<A: Actuator> Flow<A> {
         resource: A::Resource,
     ) -> Result<A::Resource, Stop> {
         let steps = self.actuator.updates(target, &resource);
-        if steps.is_empty() {
+        if steps.is_empty() || leaves_drift(report) {
             drop(steps);
             return Ok(resource);
         }
+        let _writing = self.census.writing(uid_of(target.object.as_ref()));
         let mut failed = None;
         for step in steps {
             if let Err(stop) = step.await {
@@ -174,29 +187,34 @@ impl<A: Actuator> Flow<A> {
     /// Deletes as the maker, or, when that is gone, as who takes its place.
     async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
         if let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place_of(object.as_ref())).await? {
-            let erased = self.erase_as(&maker, object, site).await;
-            if !erased.as_ref().is_err_and(Stop::is_unauthorized) {
-                return erased;
+            match self.erase_as(&maker, object, site).await {
+                // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
+                Ok(Erased::Unseen) if object.status().and_then(<A::Kind as ResourceKind>::id).is_some() => {}
+                Err(stop) if stop.is_unauthorized() => {}
+                erased => return Ok(erased?.wait()),
             }
         }
         let heir = Scope::<A>::heir(&self.cloud, site).await?;
-        self.erase_as(&heir, object, site).await
+        Ok(self.erase_as(&heir, object, site).await?.wait())
     }
 
     /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
-    async fn erase_as(&self, worker: &Worker, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
+    async fn erase_as(&self, worker: &Worker, object: &Arc<A::Kind>, site: &Site) -> Result<Erased, Stop> {
         let target = Self::target(object, site, worker);
         let erased = self.erase_target(&target).await;
         erased.inspect_err(|stop| worker.doubt(&self.cloud, stop))
     }
 
-    async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Option<Outcome>, Stop> {
-        let Some(resource) = self.actuator.observe(target).await? else { return Ok(None) };
+    async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Erased, Stop> {
+        let Some(resource) = self.actuator.observe(target).await? else { return Ok(Erased::Unseen) };
         self.actuator.delete(target, &resource).await?;
-        Ok(self.actuator.observe(target).await?.map(|resource| {
-            let message = format!("waiting until {} {} is gone", A::NOUN, self.actuator.id(&resource));
-            Outcome::waiting(reason::DELETING, message).within(Duration::from_secs(5))
-        }))
+        Ok(match self.actuator.observe(target).await? {
+            Some(resource) => {
+                let message = format!("waiting until {} {} is gone", A::NOUN, self.actuator.id(&resource));
+                Erased::Leaving(Outcome::waiting(reason::DELETING, message).within(Duration::from_secs(5)))
+            }
+            None => Erased::Gone,
+        })
     }
 
     async fn tell_of_deletion(&self, report: &Report<A::Kind>) {
@@ -229,6 +247,26 @@ impl<A: Actuator> Flow<A> {
 
     fn api(&self, object: &Arc<A::Kind>) -> Api<A::Kind> {
         Scope::<A>::api(self.cloud.kubernetes(), &place_of(object.as_ref()))
+    }
+}
+
+/// What came of a deletion.
+enum Erased {
+    /// There was nothing to be seen.
+    Unseen,
+    /// It can't be seen any more.
+    Gone,
+    /// It can still be seen.
+    Leaving(Outcome),
+}
+
+impl Erased {
+    /// What has to be waited for.
+    fn wait(self) -> Option<Outcome> {
+        match self {
+            Self::Unseen | Self::Gone => None,
+            Self::Leaving(wait) => Some(wait),
+        }
     }
 }
 

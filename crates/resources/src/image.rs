@@ -2,6 +2,7 @@
 
 mod adopt;
 mod fault;
+mod listed;
 mod prepare;
 mod upload;
 mod variant;

@@ -9,6 +9,7 @@ mod actuator;
 mod cloud;
 mod flow;
 mod image;
+mod observe;
 mod projects;
 mod realm;
 mod stop;
@@ -26,6 +27,7 @@ use crate::{
     cloud::Cloud,
     flow::Flow,
     image::{ImageActuator, Workshop},
+    observe::Census,
 };
 
 /// What the controllers need to be told.
@@ -39,6 +41,8 @@ pub struct Settings {
     pub work_dir_size: Option<u64>,
     /// Where images may come from, and how.
     pub sources: FetchSettings,
+    /// The longest time until a change behind our back is seen, as long as a list of all there is takes much less.
+    pub observe_every: Duration,
 }
 
 /// A controller by its name, as a future that ends with the context.
@@ -49,29 +53,31 @@ pub type Named = (&'static str, BoxFuture<'static, ()>);
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
     let workshop = Arc::new(Workshop::open(settings)?);
+    let images = Census::start(&cloud, context, 2, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
-        kind(&cloud, ImageActuator::<Image>::new(&workshop), context),
-        kind(&cloud, ImageActuator::<ClusterImage>::new(&workshop), context),
+        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
+        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
     ])
 }
 
 /// The controller of one resource kind.
-fn kind<A: Actuator>(cloud: &Arc<Cloud>, actuator: A, context: &Context) -> Named {
-    (A::NAME, run(Arc::clone(cloud), actuator, context.clone()).boxed())
+fn kind<A: Actuator>(cloud: &Arc<Cloud>, census: &Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Named {
+    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone()).boxed())
 }
 
 /// Runs the controller of one resource kind.
-async fn run<A: Actuator>(cloud: Arc<Cloud>, actuator: A, context: Context) {
+async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: Context) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = A::NAME, %error, "not started");
         return;
     }
-    // a change behind our back is seen within a minute
-    let controller = Controller::<A::Kind>::new(A::NAME, &context)
-        .concurrency(A::CONCURRENCY)
-        .resync(Duration::from_mins(1))
-        .trigger(wake::objects::<A::Kind>(&cloud, A::SERVICES));
-    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, actuator, &context));
+    let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
+    // a change behind our back is seen by the next list
+    let changed = census.join(controller.objects());
+    let turned = wake::objects(&cloud, A::SERVICES, controller.objects());
+    let waiting = wake::waiting(&cloud, controller.objects());
+    let controller = controller.trigger(changed).trigger(turned).trigger(waiting);
+    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, census, actuator, &context));
     controller.run(flow, context).await;
 }

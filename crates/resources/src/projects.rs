@@ -36,8 +36,9 @@ use self::{
     tenant::{Found, Tenant},
 };
 use crate::{
-    cloud::{Cloud, Site, Standing},
+    cloud::{Cloud, NamespaceMeta, Site, Standing},
     stop::Stop,
+    wake,
 };
 
 /// What a project takes of the cloud.
@@ -55,6 +56,7 @@ pub(crate) async fn run(cloud: Arc<Cloud>, context: Context) {
     let doubter = Arc::clone(&projects);
     let controller = Controller::<Namespace>::new("projects", &context)
         .trigger(all_when_the_cloud_turns(&cloud))
+        .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
         .trigger(emptied::<Image>(&cloud, &context))
         .trigger(handed_out(&cloud, &context));
@@ -69,6 +71,21 @@ fn all_when_the_cloud_turns(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<
     turns
         .flat_map(move |_| futures::stream::iter(cloud.namespaces()))
         .map(|namespace| ObjectRef::new(&namespace.name_any()))
+        .boxed()
+}
+
+/// Namespaces that may have waited for Keystone, when it is back.
+fn waiting(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
+    let waits = |namespace: &Arc<NamespaceMeta>| {
+        !namespace.annotations().contains_key(PROJECT_ID) || namespace.metadata.deletion_timestamp.is_some()
+    };
+    let recoveries = cloud.recoveries();
+    let cloud = Arc::clone(cloud);
+    recoveries
+        .flat_map(move |()| {
+            let waiting = cloud.namespaces().into_iter().filter(waits);
+            wake::one_by_one(waiting.map(|namespace| ObjectRef::new(&namespace.name_any())).collect())
+        })
         .boxed()
 }
 

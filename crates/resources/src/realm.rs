@@ -38,6 +38,9 @@ pub(crate) trait Realm: Sized + Send + Sync + 'static {
     /// Who makes, keeps and deletes what is declared in a place; none while its credentials are missing.
     fn maker<'a>(cloud: &'a Cloud, site: &'a Site, place: &'a str) -> BoxFuture<'a, Result<Option<Worker>, Stop>>;
 
+    /// Who knows whose it is, and only looks at it: the administrator, of whom nothing is asked for that.
+    fn onlooker<'a>(cloud: &'a Cloud, site: &'a Site, place: &'a str) -> BoxFuture<'a, Result<Worker, Stop>>;
+
     /// Who deletes what has lost its maker.
     fn heir<'a>(cloud: &'a Cloud, site: &'a Site) -> BoxFuture<'a, Result<Worker, Stop>>;
 
@@ -133,6 +136,11 @@ impl Realm for NamespaceResourceScope {
         Worker::of_namespace(cloud, site, place).boxed()
     }
 
+    fn onlooker<'a>(cloud: &'a Cloud, site: &'a Site, place: &'a str) -> BoxFuture<'a, Result<Worker, Stop>> {
+        let project = cloud.namespace(place).and_then(|namespace| namespace.annotations().get(PROJECT_ID).cloned());
+        Worker::stranger(cloud, site).map_ok(|admin| Worker { owner: project, ..admin }).boxed()
+    }
+
     fn heir<'a>(cloud: &'a Cloud, site: &'a Site) -> BoxFuture<'a, Result<Worker, Stop>> {
         Worker::stranger(cloud, site).boxed()
     }
@@ -189,6 +197,10 @@ impl Realm for ClusterResourceScope {
 
     fn maker<'a>(cloud: &'a Cloud, site: &'a Site, _: &'a str) -> BoxFuture<'a, Result<Option<Worker>, Stop>> {
         Worker::admin(cloud, site).map_ok(Some).boxed()
+    }
+
+    fn onlooker<'a>(cloud: &'a Cloud, site: &'a Site, _: &'a str) -> BoxFuture<'a, Result<Worker, Stop>> {
+        Worker::admin(cloud, site).boxed()
     }
 
     fn heir<'a>(cloud: &'a Cloud, site: &'a Site) -> BoxFuture<'a, Result<Worker, Stop>> {

@@ -1,54 +1,61 @@
-//! Wakes objects that wait for the cloud or for the place they are in.
+//! Wakes objects that wait for the cloud, for the place they are in, or for a service that did not answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     StreamExt,
-    stream::{BoxStream, select},
+    stream::{self, BoxStream, select},
 };
-use kube::{Api, Resource, ResourceExt, api::ListParams, core::PartialObjectMeta};
-use kupenstack_runtime::ObjectRef;
+use kube::{Resource, api::ObjectMeta};
+use kupenstack_core::conditions;
+use kupenstack_runtime::{ObjectRef, Objects};
+use rand::{Rng, seq::SliceRandom};
+use tokio::time::sleep;
 
-use crate::{
-    actuator::Kind,
-    cloud::Cloud,
-    realm::{Realm, place_of},
-};
+use crate::{actuator::Kind, cloud::Cloud, realm::Realm};
+
+/// How many are woken at once.
+const GROUP: usize = 16;
+/// Between two groups. A pass takes longer, so this is no brake: it keeps what all began to wait at the same moment
+/// from being asked for at the same moment.
+const GAP: Duration = Duration::from_millis(50);
 
 /// The objects of a kind that have reason to be looked at: all of them when the cloud's standing changes, those of a
-/// namespace when its project does or when it is being deleted. They are listed then, which is rare, rather than kept.
+/// place when something about that does.
 pub(crate) fn objects<K: Kind>(
     cloud: &Arc<Cloud>,
     services: &'static [&'static str],
+    objects: Objects<K>,
 ) -> BoxStream<'static, ObjectRef<K>> {
     let everywhere = cloud.turns(|cloud| cloud.standing(services).settled()).map(|_| None).boxed();
     let somewhere = <K as Resource>::Scope::turns(cloud).map(Some).boxed();
-    let client = cloud.kubernetes();
-    select(everywhere, somewhere)
-        .then(move |place| {
-            let api: Api<K> = match &place {
-                Some(place) => <K as Resource>::Scope::api(client.clone(), place),
-                None => Api::all(client.clone()),
-            };
-            async move {
-                match api.list_metadata(&ListParams::default()).await {
-                    Ok(list) => list.items,
-                    // they are looked at again at their own pace
-                    Err(error) => {
-                        tracing::warn!(kind = %K::kind(&()), %error, "objects not woken");
-                        Vec::new()
-                    }
-                }
-            }
-        })
-        .flat_map(|items| futures::stream::iter(items).map(|item: PartialObjectMeta<K>| reference(&item)))
-        .boxed()
+    let concerned = move |place: Option<String>| {
+        // what is not known yet is looked at anyway as soon as it is
+        let is_there = |meta: &ObjectMeta| place.is_none() || meta.namespace == place;
+        stream::iter(objects.select(|meta, _| is_there(meta)))
+    };
+    select(everywhere, somewhere).flat_map(concerned).boxed()
 }
 
-fn reference<K: Kind>(item: &PartialObjectMeta<K>) -> ObjectRef<K> {
-    let key = ObjectRef::new(&item.name_any());
-    match place_of(item) {
-        place if place.is_empty() => key,
-        place => key.within(&place),
-    }
+/// Objects that may have waited for a service which is back: whatever is not as declared, or is being deleted.
+pub(crate) fn waiting<K: Kind>(cloud: &Cloud, objects: Objects<K>) -> BoxStream<'static, ObjectRef<K>> {
+    let waits = |meta: &ObjectMeta, object: Option<&K>| {
+        let ready = object.is_some_and(|object| conditions::is_ready(object.conditions(), meta.generation));
+        !ready || meta.deletion_timestamp.is_some()
+    };
+    cloud.recoveries().flat_map(move |()| one_by_one(objects.select(waits))).boxed()
+}
+
+/// All of them, in any order and not all at once: a service that has just come back is not to be knocked over.
+pub(crate) fn one_by_one<T: Send + 'static>(mut all: Vec<T>) -> BoxStream<'static, T> {
+    all.shuffle(&mut rand::rng());
+    stream::iter(all)
+        .chunks(GROUP)
+        .then(|group| async {
+            let jitter = rand::rng().random_range(0.5..1.5);
+            sleep(GAP.mul_f64(jitter)).await;
+            stream::iter(group)
+        })
+        .flatten()
+        .boxed()
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
     core::{DeserializeGuard, NamespaceResourceScope},
@@ -15,7 +16,7 @@ use kube::{
         WatchStreamExt,
         controller::{Action, Config},
         events::EventType,
-        reflector::{self, ObjectRef, store::Writer},
+        reflector::{self, ObjectRef, Store, store::Writer},
         watcher,
     },
 };
@@ -59,9 +60,11 @@ pub trait Reconcile<K>: Send + Sync + 'static {
 }
 
 /// A controller of one kind.
-pub struct Controller<K: Resource + 'static> {
+pub struct Controller<K: Resource<DynamicType = ()> + Clone + 'static> {
     name: &'static str,
     api: Api<DeserializeGuard<K>>,
+    writer: Writer<DeserializeGuard<K>>,
+    listed: CancellationToken,
     concurrency: u16,
     resync: Duration,
     triggers: Vec<BoxStream<'static, ObjectRef<K>>>,
@@ -85,7 +88,20 @@ where
     }
 
     fn of(name: &'static str, api: Api<DeserializeGuard<K>>) -> Self {
-        Self { name, api, concurrency: 8, resync: Duration::from_mins(10), triggers: Vec::new() }
+        Self {
+            name,
+            api,
+            writer: Writer::default(),
+            listed: CancellationToken::new(),
+            concurrency: 8,
+            resync: Duration::from_mins(10),
+            triggers: Vec::new(),
+        }
+    }
+
+    /// What the controller knows of its objects, once it runs.
+    pub fn objects(&self) -> Objects<K> {
+        Objects { store: self.writer.as_reader(), listed: self.listed.clone() }
     }
 
     /// How many objects are worked on at once; 8 unless told.
@@ -120,9 +136,8 @@ where
             reconciler,
         });
         let (forget, failed) = (Arc::clone(&pass), context.clone());
-        let listed = CancellationToken::new();
+        let Self { writer, listed, .. } = self;
         let first_list = listed.clone();
-        let writer = Writer::default();
         let store = writer.as_reader();
         let stream = reflector::reflector(writer, watch::events(self.api, watcher::Config::default()))
             .inspect_ok(move |event| match event {
@@ -158,6 +173,41 @@ where
     }
 }
 
+/// What a controller knows of the objects of its kind.
+pub struct Objects<K: Resource<DynamicType = ()> + 'static> {
+    store: Store<DeserializeGuard<K>>,
+    listed: CancellationToken,
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Objects<K> {
+    /// Waits for the first full list. It never ends if the controller ends before.
+    pub async fn known(&self) {
+        self.listed.cancelled().await;
+    }
+
+    /// Whether the first full list has come.
+    pub fn are_known(&self) -> bool {
+        self.listed.is_cancelled()
+    }
+
+    /// References of the objects that `concerned` picks. It sees every object's metadata, and the object itself unless
+    /// that can't be decoded.
+    pub fn select(&self, mut concerned: impl FnMut(&ObjectMeta, Option<&K>) -> bool) -> Vec<ObjectRef<K>> {
+        let all = self.store.state();
+        let picked = all.iter().filter(|object| concerned(object.meta(), object.0.as_ref().ok()));
+        picked.map(|object| plain(object.as_ref())).collect()
+    }
+}
+
+fn plain<K: Resource<DynamicType = ()>>(object: &DeserializeGuard<K>) -> ObjectRef<K> {
+    let meta = object.meta();
+    let key = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
+    match &meta.namespace {
+        Some(namespace) => key.within(namespace),
+        None => key,
+    }
+}
+
 /// Ends with `end`, but never if `first` is cancelled before.
 async fn unless(first: CancellationToken, end: impl Future<Output = ()>) {
     if first.run_until_cancelled(end).await.is_none() {
@@ -166,7 +216,7 @@ async fn unless(first: CancellationToken, end: impl Future<Output = ()>) {
 }
 
 /// What of an object's metadata makes a pass necessary. Status is left out: we write it ourselves.
-fn fingerprint(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> u64 {
+fn fingerprint(meta: &ObjectMeta) -> u64 {
     let mut hasher = DefaultHasher::new();
     meta.uid.hash(&mut hasher);
     meta.generation.hash(&mut hasher);

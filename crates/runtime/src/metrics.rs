@@ -58,6 +58,7 @@ pub struct Metrics {
     leader: Family<Named, Gauge>,
     watch_failures: Family<Watched, Counter>,
     requests: Family<Request, Counter>,
+    unowned: Family<Watched, Gauge>,
 }
 
 impl Default for Metrics {
@@ -89,6 +90,12 @@ impl Default for Metrics {
             "Requests to OpenStack by service, method and class of status",
             requests.clone(),
         );
+        let unowned = Family::default();
+        registry.register(
+            "unowned_resources",
+            "Resources in OpenStack that carry this cluster's mark and whose object does not exist, by kind",
+            unowned.clone(),
+        );
         Self {
             registry: Mutex::new(registry),
             reconciles,
@@ -99,6 +106,7 @@ impl Default for Metrics {
             leader,
             watch_failures,
             requests,
+            unowned,
         }
     }
 }
@@ -138,6 +146,12 @@ impl Metrics {
     pub fn openstack_request(&self, service: &str, method: &str, status: &str) {
         let (service, method, status) = (service.to_owned(), method.to_owned(), status.to_owned());
         self.requests.get_or_create(&Request { service, method, status }).inc();
+    }
+
+    /// Sets how many resources of a kind carry our mark and belong to no object.
+    pub fn unowned(&self, kind: &str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.unowned.get_or_create(&Watched { kind: kind.to_owned() }).set(count);
     }
 
     /// The text that Prometheus reads.

@@ -15,6 +15,8 @@ pub const GROUP: &str = "kupenstack.io";
 pub const PROJECT_ID: &str = "kupenstack.io/project-id";
 /// Annotation on a Namespace: name of its project.
 pub const PROJECT_NAME: &str = "kupenstack.io/project-name";
+/// Annotation on an object: `ignore` leaves what others change or delete in OpenStack as it is.
+pub const DRIFT: &str = "kupenstack.io/drift";
 /// Annotation on a Namespace: `ignore` leaves it without a project.
 pub const PROJECT: &str = "kupenstack.io/project";
 /// Annotation on a Namespace: `requested` puts an application credential of its project into a Secret there.

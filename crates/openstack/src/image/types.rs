@@ -217,6 +217,19 @@ pub struct ImageFilter {
 /// Glance's own page size is 25; this saves round trips and stays below its limit of 1000.
 const PAGE_SIZE: u32 = 200;
 
+/// Glance's own limit, unless it is configured to a smaller one: it then gives fewer, and a link to the next page.
+const LARGEST_PAGE: u32 = 1000;
+
+/// Asks for all images but those that are hidden, or only for those.
+pub(super) fn everything(hidden: bool) -> Query {
+    vec![
+        ("limit", LARGEST_PAGE.to_string()),
+        ("visibility", "all".to_owned()),
+        ("os_hidden", hidden.to_string()),
+        ("sort", "created_at:asc,id:asc".to_owned()),
+    ]
+}
+
 impl ImageFilter {
     pub(super) fn query(&self) -> Query {
         let visibility = self.visibility.as_ref().map(ToString::to_string);

@@ -45,6 +45,7 @@ where
 {
     let token = client.session().token().await?;
     let transport = client.transport();
+    transport.admit(call).await?;
     let (phase, progress) = watch::channel(Phase::Sending);
     // The HTTP library goes on sending after an early answer, and would do so without us: dropping this stops it.
     let (_interest, interest) = oneshot::channel::<Infallible>();

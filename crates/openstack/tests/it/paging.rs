@@ -140,3 +140,23 @@ async fn a_fault_on_a_later_page_is_not_lost() {
     Mock::given(query_param("marker", "1")).respond_with(ResponseTemplate::new(500)).mount(&cloud.server).await;
     assert_eq!(ids(&cloud, &ImageFilter::default()).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
+
+#[tokio::test]
+async fn a_survey_asks_for_images_of_all_and_leaves_out_what_can_not_be_read() {
+    let cloud = Cloud::start().await;
+    let everything = |hidden| {
+        Mock::given(path("/v2/images"))
+            .and(query_param("visibility", "all"))
+            .and(query_param("os_hidden", hidden))
+            .and(query_param("sort", "created_at:asc,id:asc"))
+            .and(query_param("limit", "1000"))
+    };
+    let odd = json!({"id": "odd", "status": 7});
+    let mut whole = image_body();
+    whole["id"] = json!("1");
+    let shown = ResponseTemplate::new(200).set_body_json(json!({"images": [odd, whole]}));
+    everything("false").respond_with(shown).expect(1).mount(&cloud.server).await;
+    everything("true").respond_with(images(&["2"], None)).expect(1).mount(&cloud.server).await;
+    let all: Vec<Image> = cloud.client().image().survey().try_collect().await.unwrap();
+    assert_eq!(all.iter().map(|image| image.id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+}

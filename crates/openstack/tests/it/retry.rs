@@ -210,3 +210,22 @@ async fn every_attempt_is_observed() {
     let seen = recorder.0.lock().unwrap().clone();
     assert_eq!(seen, ["identity POST 2xx", "image GET 4xx", "image DELETE 5xx"]);
 }
+
+#[tokio::test]
+async fn a_service_that_asks_to_be_left_alone_is_left_alone_by_all() {
+    let cloud = Cloud::start().await;
+    let (client, patient) = (cloud.client(), Duration::from_hours(1));
+    let other = client.act_as(crate::support::credentials());
+    let tired = ResponseTemplate::new(503).insert_header("retry-after", patient.as_secs().to_string());
+    cloud.answer("GET", &image_at(), tired).await;
+    cloud.answer("HEAD", "/v3/projects/p/users/u/roles/r", ResponseTemplate::new(204)).await;
+    client.image().get(IMAGE_ID).await.unwrap_err();
+
+    let error = other.image().get(IMAGE_ID).await.unwrap_err();
+    assert!(matches!(error, Error::Held { .. }), "{error}");
+    assert_eq!((error.kind(), error.status()), (ErrorKind::RateLimited, None));
+    let left = error.retry_after().unwrap();
+    assert!(left > Duration::from_secs(290) && left <= Duration::from_mins(5), "{left:?}, not for ever");
+    assert!(other.identity().has_role("p", "u", "r").await.unwrap(), "other services are asked");
+    assert_eq!(cloud.requests("GET", &image_at()).await.len(), 1);
+}

@@ -6,7 +6,7 @@ use kupenstack_core::Outcome;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Flow, report::Report};
+use super::{Flow, report::Report, settled::uid_of};
 use crate::{
     actuator::{Actuator, Kind, Target},
     stop::Stop,
@@ -21,6 +21,7 @@ impl<A: Actuator> Flow<A> {
     /// Creates the resource. Ends early when the object is being deleted or the process is to stop; what was begun is
     /// found by the next pass.
     pub(super) async fn create(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) -> Result<A::Resource, Stop> {
+        let _writing = self.census.writing(uid_of(target.object.as_ref()));
         let (unwanted, over) = (CancellationToken::new(), CancellationToken::new());
         let work = async {
             let result = tokio::select! {

@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt, runtime::events::EventType};
 use kupenstack_api::{Conditions, resources::ResourceKind};
 use kupenstack_core::{
     Outcome,
-    conditions::{self, STALLED},
+    conditions::{self, READY, STALLED},
 };
 use kupenstack_runtime::{Events, Failure, apply};
 
@@ -54,6 +54,12 @@ impl<K: Kind> Report<K> {
     /// Whether the object was as declared, in its present generation, when the pass began.
     pub(crate) fn was_ready(&self) -> bool {
         conditions::is_ready(self.object.conditions(), self.object.meta().generation)
+    }
+
+    /// Whether the object said this word, in its present generation, when the pass began.
+    pub(crate) fn shows(&self, reason: &str) -> bool {
+        let ready = conditions::find(self.object.conditions(), READY);
+        ready.is_some_and(|c| c.reason == reason && c.observed_generation == self.object.meta().generation)
     }
 
     /// Takes over what was observed of the resource.

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::OPERATOR;
 
+/// Shorter than in real life, so that no test has to wait for long.
+const OBSERVED: Duration = Duration::from_secs(6);
 /// Longer than anything takes that can't be interrupted.
 const DYING: Duration = Duration::from_secs(10);
 
@@ -19,6 +21,7 @@ pub(crate) struct Operator {
     controllers: JoinHandle<()>,
     /// None once it is on its way out.
     runtime: Option<Runtime>,
+    metrics: Arc<Metrics>,
 }
 
 impl Operator {
@@ -28,15 +31,34 @@ impl Operator {
         // images are served from this machine
         let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
         let sources = FetchSettings { guard, ..FetchSettings::default() };
-        let settings = Settings { operator_namespace: OPERATOR.to_owned(), work_dir, work_dir_size: None, sources };
-        let stopped = stop.clone();
+        let settings = Settings {
+            operator_namespace: OPERATOR.to_owned(),
+            work_dir,
+            work_dir_size: None,
+            sources,
+            observe_every: OBSERVED,
+        };
+        let (stopped, metrics) = (stop.clone(), Arc::<Metrics>::default());
+        let counted = Arc::clone(&metrics);
         let controllers = runtime.spawn(async move {
             let client = Client::try_from(kubernetes).unwrap();
-            let context = Context { client, metrics: Arc::<Metrics>::default(), stop: stopped };
+            let context = Context { client, metrics: counted, stop: stopped };
             let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
             join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
         });
-        Self { stop, controllers, runtime: Some(runtime) }
+        Self { stop, controllers, runtime: Some(runtime), metrics }
+    }
+
+    /// The sum of a metric over its labels, of which one line has to have this text.
+    pub(crate) fn metric(&self, name: &str, label: &str) -> u64 {
+        let text = self.metrics.text();
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+    }
+
+    /// How many passes a controller has made.
+    pub(crate) fn passes(&self, controller: &str) -> u64 {
+        self.metric("kupenstack_reconciles_total", &format!("controller=\"{controller}\""))
     }
 
     /// Lets passes under way end.

@@ -11,6 +11,7 @@ mod crash;
 mod handout;
 mod image;
 mod lifecycle;
+mod observe;
 mod projects;
 mod refused;
 mod slow;

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Glance, Image, image::stamp};
+use super::{Glance, Image};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::Call,
@@ -35,11 +35,15 @@ impl Glance {
         let found: Vec<Value> = if order.is_empty() {
             images.newest_first(&keys, marker).filter(fits).take(limit).map(|image| image.shown()).collect()
         } else {
-            let mut all: Vec<&Arc<Image>> = images.newest_first(&keys, None).filter(fits).collect();
-            all.sort_by(|a, b| compare(a, b, &order));
-            let start =
-                marker.and_then(|marker| all.iter().position(|image| image.id == marker)).map_or(0, |at| at + 1);
-            all.into_iter().skip(start).take(limit).map(|image| image.shown()).collect()
+            let marker = marker.and_then(|marker| images.get(marker));
+            let after = |image: &&Arc<Image>| marker.is_none_or(|marker| compare(marker, image, &order).is_lt());
+            let mut rest: Vec<&Arc<Image>> = images.newest_first(&keys, None).filter(after).filter(fits).collect();
+            if limit < rest.len() {
+                rest.select_nth_unstable_by(limit, |a, b| compare(a, b, &order));
+                rest.truncate(limit);
+            }
+            rest.sort_by(|a, b| compare(a, b, &order));
+            rest.into_iter().map(|image| image.shown()).collect()
         };
         Ok(page(call, &found, limit))
     }
@@ -176,8 +180,9 @@ fn compare(a: &Image, b: &Image, order: &[(String, bool)]) -> Ordering {
             "container_format" => a.container_format.cmp(&b.container_format),
             "disk_format" => a.disk_format.cmp(&b.disk_format),
             "size" => a.size.cmp(&b.size),
-            "created_at" => stamp(a.created_at).cmp(&stamp(b.created_at)),
-            "updated_at" => stamp(a.updated_at).cmp(&stamp(b.updated_at)),
+            // the database keeps whole seconds
+            "created_at" => a.created_at.as_second().cmp(&b.created_at.as_second()),
+            "updated_at" => a.updated_at.as_second().cmp(&b.updated_at.as_second()),
             _ => a.id.cmp(&b.id),
         };
         if *rises { ordering } else { ordering.reverse() }

@@ -1,0 +1,221 @@
+//! What there is in OpenStack, found out by one list for the whole cloud instead of one look per object.
+//!
+//! A [`Census`] lists all resources of one type as the administrator, again and again, and keeps those that are ours.
+//! Its word goes only so far: that nothing has to be done for an object. Whatever is to be done, because something
+//! differs or is missing, is preceded by a look at the resource itself, since a list is old when it has come and may
+//! be of an ailing service. And it says nothing about an object that was written to since the list began.
+
+mod draft;
+mod pace;
+mod rounds;
+mod unowned;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use kube::Resource;
+use kupenstack_api::resources::ResourceKind;
+use kupenstack_openstack::{self as openstack, Client};
+use kupenstack_runtime::{Context, ObjectRef, Objects};
+use tokio::{
+    sync::{Notify, broadcast, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::{pace::Pace, unowned::Owners};
+use crate::{
+    actuator::Kind,
+    cloud::{Cloud, Site},
+};
+
+/// A type of resource that can be listed.
+pub(crate) trait Listed: PartialEq + Send + Sync + Sized + 'static {
+    /// What people call it.
+    const NOUN: &'static str;
+    /// Kinds of the service objects that have to be ready before it can be listed.
+    const SERVICES: &'static [&'static str];
+
+    /// All that there are, of all projects and whatever their state, as the administrator sees them. A list that
+    /// changes while it is read must lose nothing that was there all the while.
+    fn list(admin: &Client) -> BoxStream<'static, Result<Self, openstack::Error>>;
+
+    /// Its identifier.
+    fn id(&self) -> &str;
+
+    /// The mark that it carries.
+    fn mark(&self) -> Option<&str>;
+
+    /// The project that it belongs to.
+    fn project(&self) -> Option<&str>;
+}
+
+/// The resources of one type that are ours, as the last list showed them.
+pub(crate) struct Census<R> {
+    state: Mutex<State<R>>,
+    /// The cloud that was listed, or tried in vain to be listed, at least once.
+    tried: watch::Sender<Option<Site>>,
+    news: broadcast::Sender<Arc<News>>,
+    /// Something was written: the next list is to come soon.
+    moved: Notify,
+    owners: Mutex<Vec<Arc<dyn Owners>>>,
+    /// How many kinds of objects are made of this type.
+    kinds: usize,
+    joined: Notify,
+    stop: CancellationToken,
+}
+
+struct State<R> {
+    /// The cloud that the rest is about.
+    site: Option<Site>,
+    /// The number of the last complete list; 0 before the first.
+    round: u64,
+    /// By identifier.
+    kept: HashMap<String, Kept<R>>,
+    /// By UID: objects that were written to since the last list began, and when that ended.
+    writes: HashMap<String, Option<Instant>>,
+    /// By UID: the resources of objects that have more than one.
+    several: HashMap<String, Vec<String>>,
+}
+
+impl<R> Default for State<R> {
+    fn default() -> Self {
+        Self { site: None, round: 0, kept: HashMap::new(), writes: HashMap::new(), several: HashMap::new() }
+    }
+}
+
+struct Kept<R> {
+    resource: Arc<R>,
+    /// The list that showed it last.
+    round: u64,
+    /// The UID of its object, where it does not carry the mark any more.
+    stripped_of: Option<Box<str>>,
+}
+
+/// What a list showed to be otherwise than the one before.
+#[derive(Debug, Default)]
+struct News {
+    /// UIDs of the objects concerned.
+    owners: HashSet<String>,
+    /// Identifiers of the resources concerned.
+    resources: HashSet<String>,
+    /// Every object has to look for itself: nothing can be listed, or not all news were heard.
+    everything: bool,
+}
+
+impl News {
+    fn is_empty(&self) -> bool {
+        !self.everything && self.resources.is_empty()
+    }
+
+    fn concern(&self, uid: Option<&String>, recorded: Option<&str>) -> bool {
+        self.everything
+            || uid.is_some_and(|uid| self.owners.contains(uid))
+            || recorded.is_some_and(|id| self.resources.contains(id))
+    }
+}
+
+impl<R: Listed> Census<R> {
+    /// A census of a cloud, for so many kinds of objects, as often as `every` at least. It begins when the first of them [joins](Self::join), and
+    /// ends with the context.
+    pub(crate) fn start(cloud: &Arc<Cloud>, context: &Context, kinds: usize, every: Duration) -> Arc<Self> {
+        let census = Arc::new(Self::new(kinds, context.stop.clone()));
+        let rounds =
+            rounds::run(Arc::clone(&census), Arc::clone(cloud), Arc::clone(&context.metrics), Pace::new(every));
+        tokio::spawn(context.stop.clone().run_until_cancelled_owned(rounds));
+        census
+    }
+
+    fn new(kinds: usize, stop: CancellationToken) -> Self {
+        Self {
+            state: Mutex::default(),
+            tried: watch::Sender::new(None),
+            news: broadcast::channel(64).0,
+            moved: Notify::new(),
+            owners: Mutex::default(),
+            kinds,
+            joined: Notify::new(),
+            stop,
+        }
+    }
+
+    /// A kind of objects joins. Yields those of them that a list shows to be concerned by a change.
+    pub(crate) fn join<K: Kind>(self: &Arc<Self>, objects: Objects<K>) -> BoxStream<'static, ObjectRef<K>> {
+        let objects = Arc::new(objects);
+        lock(&self.owners).push(Arc::clone(&objects) as Arc<dyn Owners>);
+        let news = self.news.subscribe();
+        self.joined.notify_one();
+        stream::unfold((news, objects), |(mut news, objects)| async {
+            let heard = match news.recv().await {
+                Ok(heard) => heard,
+                Err(broadcast::error::RecvError::Lagged(_)) => Arc::new(News { everything: true, ..News::default() }),
+                Err(broadcast::error::RecvError::Closed) => return None,
+            };
+            objects.known().await;
+            let concerned = objects.select(|meta, object| heard.concern(meta.uid.as_ref(), object.and_then(recorded)));
+            Some((stream::iter(concerned), (news, objects)))
+        })
+        .flatten()
+        .boxed()
+    }
+
+    /// What the last list showed under an identifier; none if it can't be believed, since the object was written to
+    /// after the list began. Waits until there has been a list, or the attempt at one.
+    pub(crate) async fn seen(&self, site: &Site, uid: &str, id: &str) -> Option<Arc<R>> {
+        let mut tried = self.tried.subscribe();
+        let first = tried.wait_for(|tried| tried.as_ref() == Some(site));
+        self.stop.run_until_cancelled(first).await?.ok()?;
+        let state = self.state();
+        let counts = state.site.as_ref() == Some(site) && !state.writes.contains_key(uid);
+        state.kept.get(id).filter(|_| counts).map(|kept| Arc::clone(&kept.resource))
+    }
+
+    /// Identifiers of what an object has in OpenStack beside the resource that it is to have.
+    pub(crate) fn strays(&self, uid: &str, id: &str) -> Vec<String> {
+        let state = self.state();
+        state.several.get(uid).into_iter().flatten().filter(|other| *other != id).cloned().collect()
+    }
+
+    /// To be held while something is written for an object: what lists say about it does not count until one has begun
+    /// after that.
+    pub(crate) fn writing(self: &Arc<Self>, uid: String) -> Writing<R> {
+        self.state().writes.insert(uid.clone(), None);
+        Writing { census: Arc::clone(self), uid }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        lock(&self.state)
+    }
+}
+
+/// Something is being written for an object.
+pub(crate) struct Writing<R: Listed> {
+    census: Arc<Census<R>>,
+    uid: String,
+}
+
+impl<R: Listed> Drop for Writing<R> {
+    fn drop(&mut self) {
+        self.census.state().writes.insert(std::mem::take(&mut self.uid), Some(Instant::now()));
+        self.census.moved.notify_one();
+    }
+}
+
+/// The identifier that an object's status has.
+fn recorded<K: ResourceKind + Resource>(object: &K) -> Option<&str> {
+    object.status().and_then(K::id)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use std::sync::Arc;
+
+use futures::{FutureExt, stream::BoxStream};
+use kupenstack_openstack::{Client, Error};
+use tokio_util::sync::CancellationToken;
+
+use super::{Census, Listed, draft::Draft, draft::Finished};
+use crate::cloud::Site;
+
+const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
+
+#[derive(Clone, Debug, PartialEq)]
+struct Thing {
+    id: String,
+    mark: Option<String>,
+    size: u32,
+}
+
+impl Listed for Thing {
+    const NOUN: &'static str = "thing";
+    const SERVICES: &'static [&'static str] = &[];
+
+    fn list(_: &Client) -> BoxStream<'static, Result<Self, Error>> {
+        unreachable!("these tests read their lists aloud")
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn mark(&self) -> Option<&str> {
+        self.mark.as_deref()
+    }
+
+    fn project(&self) -> Option<&str> {
+        None
+    }
+}
+
+fn site() -> Site {
+    Site { namespace: "cloud".to_owned(), cluster: CLUSTER.parse().unwrap(), life: "one".to_owned() }
+}
+
+fn thing(id: &str, owner: &str, size: u32) -> Thing {
+    Thing { id: id.to_owned(), mark: Some(site().cluster.mark(owner)), size }
+}
+
+fn census() -> Arc<Census<Thing>> {
+    Arc::new(Census::new(1, CancellationToken::new()))
+}
+
+fn begin(census: &Census<Thing>, things: &[Thing]) -> Draft<Thing> {
+    let mut draft = Draft::begin(census, &site());
+    for thing in things {
+        draft.take(census, thing.clone());
+    }
+    draft
+}
+
+/// A complete list, as a round makes it.
+fn list(census: &Census<Thing>, things: &[Thing]) -> Finished {
+    let finished = begin(census, things).finish(census);
+    census.tried.send_replace(Some(site()));
+    finished
+}
+
+fn seen(census: &Census<Thing>, owner: &str, id: &str) -> Option<u32> {
+    census.seen(&site(), owner, id).now_or_never().expect("something was listed").map(|thing| thing.size)
+}
+
+fn owners(finished: &Finished) -> Vec<&str> {
+    let mut owners: Vec<_> = finished.news.owners.iter().map(String::as_str).collect();
+    owners.sort_unstable();
+    owners
+}
+
+#[tokio::test]
+async fn nothing_is_said_before_the_first_list() {
+    let census = census();
+    assert!(census.seen(&site(), "u1", "a").now_or_never().is_none());
+    assert!(!list(&census, &[thing("a", "u1", 1)]).moving, "whoever waited is not woken");
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u1", "b")), (Some(1), None));
+}
+
+#[tokio::test]
+async fn the_end_of_the_process_ends_the_wait_for_a_list() {
+    let census = census();
+    census.stop.cancel();
+    assert_eq!(seen(&census, "u1", "a"), None);
+}
+
+#[tokio::test]
+async fn what_changed_appeared_or_vanished_concerns_its_object_and_nothing_else_does() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1), thing("c", "u3", 1)]);
+    let same = list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1), thing("c", "u3", 1)]);
+    assert!(same.news.is_empty() && !same.moving);
+    let changed = list(&census, &[thing("a", "u1", 2), thing("c", "u3", 1), thing("d", "u4", 1)]);
+    assert_eq!(owners(&changed), ["u1", "u2", "u4"]);
+    assert!(changed.moving && changed.news.concern(None, Some("b")) && !changed.news.concern(None, Some("c")));
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u2", "b")), (Some(2), None));
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_not_kept() {
+    let census = census();
+    let other = Thing { mark: Some("kupenstack:another:u1".to_owned()), ..thing("a", "u1", 1) };
+    let foreign = Thing { mark: None, ..thing("b", "u2", 1) };
+    list(&census, &[other, foreign]);
+    assert!(census.state().kept.is_empty());
+}
+
+#[tokio::test]
+async fn a_mark_that_was_taken_off_concerns_the_object_it_named() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1)]);
+    let bare = Thing { mark: None, ..thing("a", "u1", 1) };
+    assert_eq!(owners(&list(&census, std::slice::from_ref(&bare))), ["u1"]);
+    assert!(list(&census, &[bare]).news.is_empty());
+    assert_eq!(owners(&list(&census, &[])), ["u1"], "also when it vanishes later");
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_off_changes_nothing() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]);
+    drop(begin(&census, &[thing("a", "u1", 2)]));
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u2", "b")), (Some(1), Some(1)));
+    let next = list(&census, &[thing("a", "u1", 2), thing("b", "u2", 1)]);
+    assert_eq!(owners(&next), ["u1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_says_nothing_about_what_was_written_since_it_began() {
+    let second = || tokio::time::advance(std::time::Duration::from_secs(1));
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]);
+    let writing = census.writing("u1".to_owned());
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u2", "b")), (None, Some(1)));
+    second().await;
+    assert!(list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]).moving);
+    assert_eq!(seen(&census, "u1", "a"), None, "it is still being written");
+
+    second().await;
+    let early = begin(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]);
+    second().await;
+    drop(writing);
+    early.finish(&census);
+    assert_eq!(seen(&census, "u1", "a"), None, "the list had begun before the write ended");
+
+    second().await;
+    list(&census, &[thing("a", "u1", 2), thing("b", "u2", 1)]);
+    assert_eq!(seen(&census, "u1", "a"), Some(2));
+    assert!(census.state().writes.is_empty());
+}
+
+#[tokio::test]
+async fn another_cloud_is_another_census() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1)]);
+    let other = Site { life: "two".to_owned(), ..site() };
+    assert!(census.seen(&other, "u1", "a").now_or_never().is_none(), "it waits for a list of that cloud");
+    let draft = Draft::begin(&census, &other);
+    draft.finish(&census);
+    census.tried.send_replace(Some(other.clone()));
+    assert_eq!(census.seen(&other, "u1", "a").now_or_never(), Some(None));
+}
+
+#[tokio::test]
+async fn an_object_with_two_resources_is_looked_at_until_it_has_one() {
+    let census = census();
+    let both = [thing("a", "u1", 1), thing("b", "u1", 1), thing("c", "u2", 1)];
+    for _ in 0..2 {
+        assert_eq!(owners(&list(&census, &both)), ["u1"]);
+        assert_eq!(census.strays("u1", "b"), ["a"]);
+        assert!(census.strays("u2", "c").is_empty());
+    }
+    list(&census, &both[1..]);
+    assert!(census.strays("u1", "b").is_empty());
+}

@@ -1,0 +1,67 @@
+//! What carries our mark although its object does not exist: somebody took the finalizer off, or the object was deleted
+//! with the policy to retain. It is told and left alone: nothing says any more that it is to be deleted.
+
+use std::collections::{HashMap, HashSet};
+
+use kupenstack_runtime::{Objects, metrics::Metrics};
+
+use super::{Census, Listed, lock};
+use crate::actuator::Kind;
+
+/// Who has resources.
+pub(super) trait Owners: Send + Sync {
+    /// UIDs of all objects of the kind; none while they are not all known.
+    fn uids(&self) -> Option<HashSet<String>>;
+}
+
+impl<K: Kind> Owners for Objects<K> {
+    fn uids(&self) -> Option<HashSet<String>> {
+        let mut uids = HashSet::new();
+        self.select(|meta, _| {
+            uids.extend(meta.uid.clone());
+            false
+        });
+        self.are_known().then_some(uids)
+    }
+}
+
+/// What seemed to belong to nobody.
+#[derive(Debug, Default)]
+pub(super) struct Unowned {
+    /// By identifier, and whether it was told.
+    suspects: HashMap<String, bool>,
+}
+
+impl Unowned {
+    /// Tells what two lists in a row showed without an owner: one that was just deleted is in one list only.
+    pub(super) fn judge<R: Listed>(&mut self, census: &Census<R>, metrics: &Metrics) {
+        let Some(owners) = owners(census) else { return };
+        let now: Vec<(String, String)> = {
+            let state = census.state();
+            let Some(site) = &state.site else { return };
+            let kept = state.kept.iter().filter_map(|(id, kept)| Some((id, kept.owner(&site.cluster)?)));
+            kept.filter(|(_, uid)| !owners.contains(*uid)).map(|(id, uid)| (id.clone(), uid.to_owned())).collect()
+        };
+        let before = std::mem::take(&mut self.suspects);
+        for (id, uid) in now {
+            let told = before.get(&id).copied();
+            if told == Some(false) {
+                tracing::warn!(kind = R::NOUN, id, object = uid, "carries our mark, and its object does not exist");
+            }
+            self.suspects.insert(id, told.is_some());
+        }
+        metrics.unowned(R::NOUN, self.suspects.values().filter(|told| **told).count());
+    }
+}
+
+/// UIDs of the objects of all kinds; none while one of the kinds is not known, for it may own anything.
+fn owners<R: Listed>(census: &Census<R>) -> Option<HashSet<String>> {
+    let owners = lock(&census.owners);
+    if owners.len() < census.kinds {
+        return None;
+    }
+    owners.iter().try_fold(HashSet::new(), |mut all, kind| {
+        all.extend(kind.uids()?);
+        Some(all)
+    })
+}
