@@ -3,6 +3,7 @@
 //! Everything here is a pure function of its arguments. This crate must not know a Kubernetes client,
 //! OpenStack's REST APIs, Helm, or the time: a caller passes `now`.
 
+pub mod admission;
 pub mod conditions;
 pub mod hash;
 pub mod merge;

@@ -78,11 +78,7 @@ impl Reconcile<OpenStack> for Cloud {
 
 impl Cloud {
     async fn converge(&self, cloud: &OpenStack) -> Result<Outcome, Failure> {
-        if cloud.spec.namespace != self.namespace {
-            let message = format!(
-                "spec.namespace: this operator may only work in namespace {}; use that, or install the operator with cloud.namespace={}",
-                self.namespace, cloud.spec.namespace
-            );
+        if let Some(message) = out_of_reach(cloud, &self.namespace) {
             return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
         }
         if let Err(message) = crate::catalogue::Release::find(&cloud.spec.release) {
@@ -248,8 +244,19 @@ impl Cloud {
     }
 }
 
+/// Why the operator can't work where the cloud is to be.
+pub(crate) fn out_of_reach(cloud: &OpenStack, namespace: &str) -> Option<String> {
+    let wanted = &cloud.spec.namespace;
+    (wanted != namespace).then(|| {
+        format!(
+            "spec.namespace: this operator may only work in namespace {namespace}; use that, or install the operator with \
+             cloud.namespace={wanted}"
+        )
+    })
+}
+
 /// What the cloud's spec sets of a service's spec.
-fn declared(kind: Kind, cloud: &OpenStack) -> Value {
+pub(crate) fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     let spec = &cloud.spec;
     let mut common = json!({"release": spec.release, "region": spec.region});
     if let Some(images) = &spec.images {
@@ -284,7 +291,7 @@ fn declared(kind: Kind, cloud: &OpenStack) -> Value {
 const ENABLED: &str = "enabled";
 
 /// Whether the cloud is to have the service.
-fn enabled(kind: Kind, cloud: &OpenStack) -> bool {
+pub(crate) fn enabled(kind: Kind, cloud: &OpenStack) -> bool {
     services::of(kind).declared_by(&cloud.spec)[ENABLED] != false
 }
 

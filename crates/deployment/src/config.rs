@@ -22,6 +22,8 @@ use kupenstack_core::{Outcome, conditions, reason};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
+#[cfg(test)]
+pub(crate) use self::check::Fault;
 use self::{
     known::Unknown,
     layers::{Origin, Winners},
@@ -48,6 +50,7 @@ const MAX_SHOWN: usize = 256;
 const MIN_SECRET: usize = 6;
 
 /// A configuration, ready for the chart.
+#[derive(Default)]
 pub(crate) struct Resolved {
     /// `conf` of the chart's values.
     pub(crate) values: Value,
@@ -87,19 +90,43 @@ pub(crate) fn resolve(
     release: &Release,
     sources: &Sources,
 ) -> Result<Resolved, Refused> {
-    limit(request, sources)?;
-    let layers = layers::collect(service, request, sources)?;
-    let files = files::resolve(service, request, sources)?;
+    let (resolved, refused) = examine(service, request, release, sources);
+    refused.into_iter().next().map_or(Ok(resolved), Err)
+}
+
+/// The configuration as far as it can be used, and everything that can't.
+pub(crate) fn examine(
+    service: &dyn Service,
+    request: &Request,
+    release: &Release,
+    sources: &Sources,
+) -> (Resolved, Vec<Refused>) {
+    if let Err(too_large) = limit(request, sources) {
+        return (Resolved::default(), vec![too_large]);
+    }
+    let mut refused = Vec::new();
+    let layers = layers::collect(service, request, sources, &mut refused);
+    let files = files::resolve(service, request, sources, &mut refused);
+    (merged(service, request, release, &layers, files), refused)
+}
+
+fn merged(
+    service: &dyn Service,
+    request: &Request,
+    release: &Release,
+    layers: &[layers::Layer],
+    files: Vec<files::Resolved>,
+) -> Resolved {
     let object = service.kind().object();
     let raw = raw_options(service, request);
     let raw_origin = Origin::Values(match service.format() {
         Format::Flags => "spec.values.conf".to_owned(),
         Format::Oslo | Format::Sections => format!("spec.values.conf.{object}"),
     });
-    let winners = layers::winners(&layers, raw.as_ref(), &raw_origin);
+    let winners = layers::winners(layers, raw.as_ref(), &raw_origin);
 
     let mut conf = Map::new();
-    let merged = layers::merged(&layers);
+    let merged = layers::merged(layers);
     let options = match service.format() {
         Format::Flags => merged.get(object).map(|flags| json!(flags)),
         Format::Oslo | Format::Sections => (!merged.is_empty()).then(|| json!(merged)),
@@ -114,12 +141,12 @@ pub(crate) fn resolve(
         }
         conf.insert(file.file.name().to_owned(), file.content);
     }
-    Ok(Resolved {
+    Resolved {
         values: json!({"conf": conf}),
         effective: bounded(effective),
         unknown: unknown(service, release, &winners),
         secrets,
-    })
+    }
 }
 
 impl Resolved {

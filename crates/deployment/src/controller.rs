@@ -151,7 +151,8 @@ fn with_outcome(request: &Request, outcome: &Outcome) -> ServiceStatus {
     ServiceStatus { conditions, observed_generation: generation, ..before.clone() }
 }
 
-fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Request {
+/// What a pass reads of the object.
+pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Request {
     Request {
         namespace: object.namespace().unwrap_or_default(),
         generation: object.meta().generation,

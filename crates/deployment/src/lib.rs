@@ -4,6 +4,7 @@
 //! needs. The top-level controller of `OpenStack` creates the service objects and sums them up. This crate must not
 //! know the resources that users create in OpenStack, nor how Helm is called.
 
+mod admission;
 mod adopt;
 mod applied;
 mod board;
@@ -39,6 +40,7 @@ use futures::future::BoxFuture;
 use kupenstack_helm::Helm;
 use kupenstack_runtime::Context;
 
+pub use admission::rules;
 pub use error::Error;
 pub use probe::{NotProven, Prober, Requests};
 pub use target::Patience;

@@ -18,9 +18,9 @@ use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatu
 use kupenstack_runtime::Failure;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::variant::Variant;
 use self::{
     prepare::Prepared,
-    variant::Variant,
     wanted::{MARK, SIZE, SOURCE_FORMAT, Wanted},
 };
 use crate::{
@@ -33,6 +33,11 @@ use crate::{
 const TRANSFERS: usize = 4;
 /// How many deleted images of one object are skipped. Glance forgets them when its database is purged.
 const MOST_REMAINS: usize = 256;
+
+/// Why the object can't be, with field and remedy, as far as it alone tells.
+pub(crate) fn refusal<K: Variant>(object: &K) -> Option<String> {
+    Wanted::of(object, "").err().map(|outcome| outcome.message().to_owned())
+}
 
 /// Where images are prepared, whatever their kind.
 pub(crate) struct Workshop {

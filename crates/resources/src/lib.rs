@@ -6,6 +6,7 @@
 //! of its users. This crate must not know how the cloud is deployed, Helm, or how a watch works.
 
 mod actuator;
+mod admission;
 mod cloud;
 mod flow;
 mod image;
@@ -21,6 +22,8 @@ use futures::{FutureExt, future::BoxFuture};
 use kupenstack_api::resources::{ClusterImage, Image};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
+
+pub use admission::rules;
 
 use crate::{
     actuator::Actuator,

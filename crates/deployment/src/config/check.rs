@@ -5,26 +5,50 @@ use serde_json::{Number, Value};
 /// Beyond this a number loses digits on its way through Helm.
 const MAX_EXACT: u64 = 1 << 53;
 
+/// Why a name or a value can't stand in a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(test, derive(strum::EnumIter))]
+pub(crate) enum Fault {
+    #[error("a section needs a name")]
+    SectionUnnamed,
+    #[error("a section's name holds neither brackets, nor line breaks, nor spaces around it")]
+    SectionName,
+    #[error("an option needs a name")]
+    OptionUnnamed,
+    #[error("an option's name holds no `=`, `:`, brackets or line breaks, no spaces around it, no `#` or `;` in front")]
+    OptionName,
+    #[error("a map must be {{type: multistring, values: [...]}}")]
+    Map,
+    #[error("the type of a map must be multistring or csv")]
+    MapType,
+    #[error("an item of a list must be a text, a number or a boolean")]
+    Item,
+    #[error("an item of a list holds a comma or a line break; write the option as one text")]
+    ItemText,
+    #[error("a value holds no empty lines: they would end it")]
+    EmptyLine,
+    #[error("a value holds no control characters, but there is {0:?}")]
+    Control(char),
+}
+
 /// Refuses a section's name that would break the file.
-pub(super) fn section(name: &str) -> Result<(), &'static str> {
+pub(super) fn section(name: &str) -> Result<(), Fault> {
     if name.is_empty() {
-        return Err("a section needs a name");
+        return Err(Fault::SectionUnnamed);
     }
     if name.contains(['[', ']']) || is_unprintable(name) {
-        return Err("a section's name holds neither brackets, nor line breaks, nor spaces around it");
+        return Err(Fault::SectionName);
     }
     Ok(())
 }
 
 /// Refuses an option's name that would break the file.
-pub(super) fn option(name: &str) -> Result<(), &'static str> {
+pub(super) fn option(name: &str) -> Result<(), Fault> {
     if name.is_empty() {
-        return Err("an option needs a name");
+        return Err(Fault::OptionUnnamed);
     }
     if name.contains(['=', ':', '[', ']']) || name.starts_with(['#', ';']) || is_unprintable(name) {
-        return Err(
-            "an option's name holds no `=`, `:`, brackets or line breaks, no spaces around it, no `#` or `;` in front",
-        );
+        return Err(Fault::OptionName);
     }
     Ok(())
 }
@@ -34,7 +58,7 @@ fn is_unprintable(name: &str) -> bool {
 }
 
 /// A value as the chart takes it: exact, and one that can't start another option.
-pub(super) fn value(value: Value) -> Result<Value, String> {
+pub(super) fn value(value: Value) -> Result<Value, Fault> {
     match value {
         Value::Null | Value::Bool(_) => Ok(value),
         Value::Number(number) => Ok(exact(number)),
@@ -44,34 +68,30 @@ pub(super) fn value(value: Value) -> Result<Value, String> {
             let kind = map.remove("type");
             let values = match map.remove("values") {
                 Some(Value::Array(values)) if map.is_empty() => values,
-                _ => return Err("a map must be {type: multistring, values: [...]}".to_owned()),
+                _ => return Err(Fault::Map),
             };
             let values = match kind.as_ref().and_then(Value::as_str) {
                 Some("multistring") => values.into_iter().map(scalar).collect::<Result<_, _>>()?,
                 Some("csv") => list(values)?,
-                _ => return Err("the type of a map must be multistring or csv".to_owned()),
+                _ => return Err(Fault::MapType),
             };
             Ok(serde_json::json!({"type": kind, "values": values}))
         }
     }
 }
 
-fn scalar(item: Value) -> Result<Value, String> {
+fn scalar(item: Value) -> Result<Value, Fault> {
     match item {
         Value::String(_) | Value::Bool(_) | Value::Number(_) => value(item),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            Err("an item of a list must be a text, a number or a boolean".to_owned())
-        }
+        Value::Null | Value::Array(_) | Value::Object(_) => Err(Fault::Item),
     }
 }
 
-fn list(items: Vec<Value>) -> Result<Vec<Value>, String> {
+fn list(items: Vec<Value>) -> Result<Vec<Value>, Fault> {
     items
         .into_iter()
         .map(|item| match scalar(item)? {
-            Value::String(text) if text.contains([',', '\n']) => {
-                Err("an item of a list holds a comma or a line break; write the option as one text".to_owned())
-            }
+            Value::String(text) if text.contains([',', '\n']) => Err(Fault::ItemText),
             item => Ok(item),
         })
         .collect()
@@ -90,13 +110,13 @@ fn exact(number: Number) -> Value {
 }
 
 /// Without spaces around it, which the service would drop; further lines indented, which makes them part of this value.
-fn text_value(text: &str) -> Result<String, String> {
+fn text_value(text: &str) -> Result<String, Fault> {
     let lines: Vec<_> = text.trim().lines().map(str::trim).collect();
     if lines.len() > 1 && lines.contains(&"") {
-        return Err("a value holds no empty lines: they would end it".to_owned());
+        return Err(Fault::EmptyLine);
     }
     match lines.iter().flat_map(|l| l.chars()).find(|c| c.is_control() && *c != '\t') {
-        Some(c) => Err(format!("a value holds no control characters, but there is {c:?}")),
+        Some(c) => Err(Fault::Control(c)),
         None => Ok(lines.join("\n    ")),
     }
 }
@@ -163,7 +183,7 @@ mod tests {
     #[case::map(json!({"a": 1}), "multistring")]
     #[case::map_type(json!({"type": "x", "values": []}), "multistring")]
     fn what_can_not_be_made_safe_is_refused(#[case] given: Value, #[case] why: &str) {
-        let error = value(given).unwrap_err();
+        let error = value(given).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }

@@ -20,25 +20,37 @@ pub(super) struct Resolved {
     pub(super) secret: bool,
 }
 
-/// The files that the spec sets.
-pub(super) fn resolve(service: &dyn Service, request: &Request, sources: &Sources) -> Result<Vec<Resolved>, Refused> {
+/// The files that the spec sets. What can't be used is left out and refused.
+pub(super) fn resolve(
+    service: &dyn Service,
+    request: &Request,
+    sources: &Sources,
+    refused: &mut Vec<Refused>,
+) -> Vec<Resolved> {
     let files = &request.common.settings.files;
     let given = [(File::Policy, &files.policy), (File::Paste, &files.paste), (File::Logging, &files.logging)];
     let mut resolved = Vec::new();
     for (file, source) in given {
-        let Some(source) = source else { continue };
-        let at = format!("spec.files.{}", file.name());
-        if !service.files().contains(&file) {
-            return Err(Refused::Invalid(format!("{at}: {}", has_instead(service))));
+        match source.as_ref().map(|source| one(service, file, source, sources)) {
+            None => {}
+            Some(Ok(file)) => resolved.push(file),
+            Some(Err(why)) => refused.push(why),
         }
-        let (text, at, from, secret) = text(source, &at, sources)?;
-        let content = match file {
-            File::Policy => policy(text.expose_secret(), &at)?,
-            File::Paste | File::Logging => sections(text.expose_secret(), &at)?,
-        };
-        resolved.push(Resolved { file, content, from, secret });
     }
-    Ok(resolved)
+    resolved
+}
+
+fn one(service: &dyn Service, file: File, source: &FileSource, sources: &Sources) -> Result<Resolved, Refused> {
+    let at = format!("spec.files.{}", file.name());
+    if !service.files().contains(&file) {
+        return Err(Refused::Invalid(format!("{at}: {}", has_instead(service))));
+    }
+    let (text, at, from, secret) = text(source, &at, sources)?;
+    let content = match file {
+        File::Policy => policy(text.expose_secret(), &at)?,
+        File::Paste | File::Logging => sections(text.expose_secret(), &at)?,
+    };
+    Ok(Resolved { file, content, from, secret })
 }
 
 fn has_instead(service: &dyn Service) -> String {
@@ -87,12 +99,12 @@ fn sections(text: &str, at: &str) -> Result<Value, Refused> {
     let parsed = ini::parse(text, ini::Repeated::Mistake).map_err(|e| Refused::Invalid(format!("{at}, {e}")))?;
     let mut sections = Map::new();
     for (section, options) in parsed {
-        let refuse = |why: &str| Refused::Invalid(format!("{at}: [{section}]: {why}"));
+        let refuse = |why: check::Fault| Refused::Invalid(format!("{at}: [{section}]: {why}"));
         check::section(&section).map_err(refuse)?;
         let mut content = Map::new();
         for (option, value) in options {
             check::option(&option).map_err(refuse)?;
-            content.insert(option, check::value(value).map_err(|why| refuse(&why))?);
+            content.insert(option, check::value(value).map_err(refuse)?);
         }
         sections.insert(section, content.into());
     }

@@ -75,19 +75,25 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The layers of a service's options from the lowest to the highest, without the raw values.
-pub(super) fn collect(service: &dyn Service, request: &Request, sources: &Sources) -> Result<Vec<Layer>, Refused> {
+/// The layers of a service's options from the lowest to the highest, without the raw values. What can't be used is left
+/// out and refused.
+pub(super) fn collect(
+    service: &dyn Service,
+    request: &Request,
+    sources: &Sources,
+    refused: &mut Vec<Refused>,
+) -> Vec<Layer> {
     let common = &request.common;
     let mut layers = vec![
         Layer { origin: Origin::Operator, options: service.options(request) },
         Layer { origin: Origin::Common, options: common.common_conf.clone() },
     ];
     let from_cloud = "OpenStack spec.common.confFrom";
-    layers.extend(snippets(&common.common_conf_from, from_cloud, Origin::CommonSnippet, sources)?);
+    layers.extend(snippets(&common.common_conf_from, from_cloud, Origin::CommonSnippet, sources, refused));
     layers.push(Layer { origin: Origin::Conf, options: common.settings.conf.clone() });
-    layers.extend(snippets(&common.settings.conf_from, "spec.confFrom", Origin::Snippet, sources)?);
+    layers.extend(snippets(&common.settings.conf_from, "spec.confFrom", Origin::Snippet, sources, refused));
     layers.retain(|layer| !layer.options.is_empty());
-    layers.into_iter().map(|layer| checked(layer, service)).collect()
+    layers.into_iter().map(|layer| checked(layer, service, refused)).collect()
 }
 
 fn snippets(
@@ -95,44 +101,66 @@ fn snippets(
     field: &str,
     origin: impl Fn(Reference, String) -> Origin,
     sources: &Sources,
-) -> Result<Vec<Layer>, Refused> {
+    refused: &mut Vec<Refused>,
+) -> Vec<Layer> {
     let mut layers = Vec::new();
     for (index, source) in from.iter().enumerate() {
-        let at = format!("{field}[{index}]");
-        let (reference, key) = of_snippet(source)
-            .ok_or_else(|| Refused::Invalid(format!("{at}: exactly one of secretRef and configMapRef must be set")))?;
-        for text in sources.texts(&reference, key, &at)? {
-            let options = ini::parse(text.text.expose_secret(), ini::Repeated::Values)
-                .map_err(|e| Refused::Invalid(format!("{at}: {reference}/key {}, {e}", text.key)))?;
-            layers.push(Layer { origin: origin(reference.clone(), text.key.to_owned()), options });
+        match snippet(source, &format!("{field}[{index}]"), &origin, sources) {
+            Ok(read) => layers.extend(read),
+            Err(why) => refused.push(why),
         }
+    }
+    layers
+}
+
+fn snippet(
+    source: &ConfSource,
+    at: &str,
+    origin: &impl Fn(Reference, String) -> Origin,
+    sources: &Sources,
+) -> Result<Vec<Layer>, Refused> {
+    let (reference, key) = of_snippet(source)
+        .ok_or_else(|| Refused::Invalid(format!("{at}: exactly one of secretRef and configMapRef must be set")))?;
+    let mut layers = Vec::new();
+    for text in sources.texts(&reference, key, at)? {
+        let options = ini::parse(text.text.expose_secret(), ini::Repeated::Values)
+            .map_err(|e| Refused::Invalid(format!("{at}: {reference}/key {}, {e}", text.key)))?;
+        layers.push(Layer { origin: origin(reference.clone(), text.key.to_owned()), options });
     }
     Ok(layers)
 }
 
-/// The layer with values that the chart can take; refused with the place of what it can't.
-fn checked(layer: Layer, service: &dyn Service) -> Result<Layer, Refused> {
+/// The layer with values that the chart can take; what it can't is refused with its place.
+fn checked(layer: Layer, service: &dyn Service, refused: &mut Vec<Refused>) -> Layer {
     let Layer { origin, options } = layer;
-    let refuse = |section: &str, option: Option<&str>, why: &str| {
-        Refused::Invalid(format!("{}: {why}", shortened(&origin.place(section, option))))
+    let mut refuse = |section: &str, option: Option<&str>, why: &str| {
+        refused.push(Refused::Invalid(format!("{}: {why}", shortened(&origin.place(section, option)))));
     };
     let mut result = Options::new();
     for (section, given) in options {
-        check::section(&section).map_err(|why| refuse(&section, None, why))?;
-        let flags = service.kind().object();
-        if service.format() == Format::Flags && section != flags {
-            let why = format!("{} takes no other options than those of the section {flags}", service.kind().name());
-            return Err(refuse(&section, None, &why));
+        if let Err(why) = is_section(&section, service) {
+            refuse(&section, None, &why);
+            continue;
         }
         let mut checked = BTreeMap::new();
         for (option, value) in given {
-            check::option(&option).map_err(|why| refuse(&section, Some(&option), why))?;
-            let value = check::value(value).map_err(|why| refuse(&section, Some(&option), &why))?;
-            checked.insert(option, value);
+            match check::option(&option).and_then(|()| check::value(value)) {
+                Ok(value) => drop(checked.insert(option, value)),
+                Err(why) => refuse(&section, Some(&option), &why.to_string()),
+            }
         }
         result.insert(section, checked);
     }
-    Ok(Layer { origin, options: result })
+    Layer { origin, options: result }
+}
+
+fn is_section(name: &str, service: &dyn Service) -> Result<(), String> {
+    check::section(name).map_err(|why| why.to_string())?;
+    let flags = service.kind().object();
+    if service.format() == Format::Flags && name != flags {
+        return Err(format!("{} takes no other options than those of the section {flags}", service.kind().name()));
+    }
+    Ok(())
 }
 
 fn shortened(place: &str) -> String {
