@@ -32,3 +32,68 @@ fn describe(crd: &mut CustomResourceDefinition) {
         schema.description = spec.and_then(|s| s.description.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Fields that have no bound of their own, and why they need none.
+    const UNBOUNDED: [(&str, &str); 3] = [
+        (".conf{}", "options are of any type; their number is bounded here, their size by the operator"),
+        (".commonConf{}", "as before"),
+        (".values", "values of a Helm chart, whose schema checks them"),
+    ];
+
+    /// Every text, list, map and free object in a schema that may be of any size.
+    fn unbounded(path: &str, schema: &Value, found: &mut Vec<String>) {
+        let has = |key: &str| !schema[key].is_null();
+        let is_free = schema["x-kubernetes-preserve-unknown-fields"] == true;
+        let is_bounded = match schema["type"].as_str() {
+            Some("string") => has("maxLength") || has("enum") || schema["format"] == "date-time",
+            Some("array") => has("maxItems"),
+            Some("object") => !is_free && (!has("additionalProperties") || has("maxProperties")),
+            Some("integer" | "number" | "boolean") => true,
+            _ => false,
+        };
+        if !is_bounded {
+            found.push(path.to_owned());
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            unbounded(&format!("{path}.{name}"), field, found);
+        }
+        for (key, mark) in [("items", "[]"), ("additionalProperties", "{}")] {
+            if schema[key].is_object() {
+                unbounded(&format!("{path}{mark}"), &schema[key], found);
+            }
+        }
+    }
+
+    /// The status is left out: only the operator writes it, which cuts what it says; a bound would refuse the truth.
+    #[test]
+    fn every_text_list_and_map_of_a_spec_is_bounded() {
+        for crd in all() {
+            let crd = serde_json::to_value(crd).unwrap();
+            let kind = crd["spec"]["names"]["kind"].as_str().unwrap();
+            let mut found = Vec::new();
+            let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            unbounded("spec", &schema["properties"]["spec"], &mut found);
+            found.retain(|path| !UNBOUNDED.iter().any(|(end, _)| path.ends_with(end)));
+            assert_eq!(found, Vec::<String>::new(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_walk_sees_what_has_no_bound() {
+        let schema = serde_json::json!({"type": "object", "properties": {
+            "text": {"type": "string"}, "list": {"type": "array", "maxItems": 3, "items": {"type": "string"}},
+            "map": {"type": "object", "additionalProperties": {"type": "integer"}}, "any": {},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }});
+        let mut found = Vec::new();
+        unbounded("spec", &schema, &mut found);
+        found.sort();
+        assert_eq!(found, ["spec.any", "spec.free", "spec.list[]", "spec.map", "spec.text"]);
+    }
+}

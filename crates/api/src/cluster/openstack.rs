@@ -40,13 +40,14 @@ pub struct OpenStackSpec {
     /// Namespace that the cloud runs in. The operator has rights in one only: its chart's value `cloud.namespace`.
     #[serde(default = "default_namespace")]
     #[schemars(
+        length(max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
         extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "the cloud can't move to another namespace"}])
     )]
     pub namespace: String,
 
     /// OpenStack release to run, such as `2026.2`.
-    #[schemars(regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
+    #[schemars(length(max = 6), regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
     pub release: String,
 
     /// Region of the cloud. OpenStack can't rename a region, so it can't be changed.
@@ -147,7 +148,48 @@ pub struct Projects {
     /// Labels of the namespaces that get a project. All namespaces when absent, but for Kubernetes' own
     /// (`kube-*`), the cloud's and the operator's. The annotation `kupenstack.io/project: ignore` leaves one out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "selector_schema")]
     pub selector: Option<LabelSelector>,
+}
+
+/// Kubernetes' own type of a selector, which has neither bounds nor rules.
+fn selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let value = serde_json::json!({"type": "string", "maxLength": 63});
+    let requirement = serde_json::json!({
+        "type": "object",
+        "required": ["key", "operator"],
+        "properties": {
+            "key": {"type": "string", "minLength": 1, "maxLength": 317, "description": "Name of the label."},
+            "operator": {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"], "description": "How it is compared."},
+            "values": {"type": "array", "maxItems": 64, "items": value, "description": "With what it is compared."},
+        },
+        "x-kubernetes-validations": [{
+            "rule": "(self.operator in ['In', 'NotIn']) == (self.?values.orValue([]).size() > 0)",
+            "message": "values: operators In and NotIn need at least one, Exists and DoesNotExist take none",
+        }],
+    });
+    schemars::json_schema!({
+        "type": "object",
+        "nullable": true,
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchLabels": {
+                "type": "object",
+                "maxProperties": 64,
+                "additionalProperties": value,
+                "description": "Labels with their values, all of which a namespace must have.",
+                "x-kubernetes-validations": [
+                    {"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}
+                ],
+            },
+            "matchExpressions": {
+                "type": "array",
+                "maxItems": 64,
+                "items": requirement,
+                "description": "Further requirements, all of which a namespace must meet.",
+            },
+        },
+    })
 }
 
 /// What the operator observed of the cloud.

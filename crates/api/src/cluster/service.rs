@@ -41,12 +41,20 @@ pub struct Settings {
 
     /// Container images by task (the chart's `images.tags`), such as `{keystone_api: registry.example/keystone:1}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
+    #[schemars(extend(
+        "maxProperties" = 64,
+        "additionalProperties" = {"type": "string", "maxLength": 512},
+        "x-kubernetes-validations" = [{"rule": "self.all(task, task.size() <= 128)", "message": "the name of a task has at most 128 characters"}]
+    ))]
     pub images: BTreeMap<String, String>,
 
     /// One label that a node must have to run this service's pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 1))]
+    #[schemars(extend(
+        "maxProperties" = 1,
+        "additionalProperties" = {"type": "string", "maxLength": 63},
+        "x-kubernetes-validations" = [{"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}]
+    ))]
     pub node_selector: BTreeMap<String, String>,
 }
 
@@ -55,7 +63,7 @@ pub struct Settings {
 #[serde(rename_all = "camelCase")]
 pub struct CommonSpec {
     /// OpenStack release to run, such as `2026.2`. Decides the container images.
-    #[schemars(regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
+    #[schemars(length(max = 6), regex(pattern = r"^[0-9]{4}\.[1-9]$"))]
     pub release: String,
 
     /// Region of the cloud; part of the endpoints in the catalogue.
@@ -107,7 +115,7 @@ pub(super) fn default_region() -> String {
 pub struct VolumeClaim {
     /// Size as a Kubernetes quantity, such as `10Gi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
+    #[schemars(length(max = 12), regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
     pub size: Option<String>,
     /// Its `StorageClass`; the cluster's default class when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,10 +273,16 @@ pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema
     schemars::json_schema!({
         "type": "object",
         "maxProperties": 256,
-        "additionalProperties": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+        "additionalProperties": {"type": "object", "maxProperties": 1024, "x-kubernetes-preserve-unknown-fields": true},
+        "x-kubernetes-validations": [{"rule": "self.all(section, section.size() <= 255)", "message": "the name of a section has at most 255 characters"}]
     })
 }
 
 fn free_map_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true})
+    schemars::json_schema!({
+        "type": "object",
+        "nullable": true,
+        "maxProperties": 256,
+        "x-kubernetes-preserve-unknown-fields": true
+    })
 }

@@ -59,6 +59,7 @@ pub struct ImageSpec {
     /// Digest of the file at `src`: `sha256:` or `sha512:` and the digest in hexadecimal. Other content is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
+        length(max = 135),
         regex(pattern = r"^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"),
         extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "checksum can't be changed, create another Image instead"}])
     )]
@@ -85,7 +86,7 @@ pub struct ImageSpec {
                 "message": "the name of a property has at most 255 letters, digits and _ - . :"
             },
             {
-                "rule": "self.all(name, !(name in ['checksum', 'container_format', 'created_at', 'direct_url', 'disk_format', 'file', 'id', 'locations', 'min_disk', 'min_ram', 'name', 'os_hash_algo', 'os_hash_value', 'os_hidden', 'owner', 'protected', 'schema', 'self', 'size', 'status', 'stores', 'tags', 'updated_at', 'virtual_size', 'visibility'] || name.startsWith('os_glance_') || name.startsWith('kupenstack_')))",
+                "rule": "self.all(name, !(name in ['checksum', 'container_format', 'created_at', 'direct_url', 'disk_format', 'file', 'id', 'locations', 'min_disk', 'min_ram', 'name', 'os_hash_algo', 'os_hash_value', 'os_hidden', 'owner', 'protected', 'schema', 'self', 'size', 'status', 'tags', 'updated_at', 'virtual_size', 'visibility'] || name.startsWith('stores') || name.startsWith('os_glance_') || name.startsWith('kupenstack_')))",
                 "message": "an attribute of the image, or a name that Glance or the operator keeps for itself, can't be set as a property"
             },
         ]

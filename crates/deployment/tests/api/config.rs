@@ -118,7 +118,7 @@ async fn what_breaks_a_file_is_refused_and_cured_by_an_edit() {
     };
     refused(json!({"conf": {"DEFAULT": {"a=b": 1}}}), "spec.conf.DEFAULT.a=b").await;
     refused(json!({"conf": {"DEFAULT": {"a": "x".repeat(1 << 20)}}}), "at most 256 KiB").await;
-    refused(json!({"files": {"paste": {"inline": "[a]\n"}}}), "spec.files.paste: Keystone has no such file").await;
+    refused(json!({"files": {"policy": {"inline": "- a"}}}), "spec.files.policy.inline, line 1").await;
     let spec = json!({"release": "2026.2", "conf": {"DEFAULT": {"log_dir": "a\nadmin_token = \"$é%\""}}});
     stage.apply("Keystone", "keystone", spec).await;
     let _: Keystone = stage.until("keystone", |k| reason(k) == "RunningJobs").await;

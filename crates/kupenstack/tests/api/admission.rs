@@ -72,6 +72,68 @@ async fn a_service_object_says_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
+async fn a_service_has_the_files_and_options_that_it_has_wherever_they_are_set() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("files").await;
+    let clouds = objects(stage.plane.client().await, CLUSTER, "OpenStack", None);
+    let logging = json!({"files": {"logging": {"inline": "x"}}});
+    for (kind, own, words) in [
+        (
+            "Keystone",
+            json!({"files": {"paste": {"inline": "x"}}}),
+            "files.paste: Keystone has no such file; those it has are",
+        ),
+        ("MariaDB", logging.clone(), "files.logging: MariaDB has no such file"),
+        ("Memcached", logging, "files.logging: Memcached has no such file"),
+        (
+            "Memcached",
+            json!({"conf": {"DEFAULT": {"a": 1}}}),
+            "conf: Memcached takes no other options than those of the section",
+        ),
+    ] {
+        let name = kind.to_lowercase();
+        let mut spec = own.clone();
+        spec["release"] = json!("2026.2");
+        let services = objects(stage.plane.client().await, CLUSTER, kind, Some(&namespace));
+        says(&refusal(&services, &object(CLUSTER, kind, &name, &spec)).await, &["spec: Invalid", words]);
+        let cloud =
+            object(CLUSTER, "OpenStack", "other", &json!({"release": "2026.2", "services": {name.clone(): own}}));
+        says(&refusal(&clouds, &cloud).await, &[&format!("spec.services.{name}: Invalid"), words]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_longer_than_it_can_be_and_a_selector_selects() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("bounds").await;
+    let glances = objects(stage.plane.client().await, CLUSTER, "Glance", Some(&namespace));
+    let long = "x".repeat(600);
+    for (field, value, words) in [
+        ("images", json!({"api": long}), "may not be more than 512"),
+        ("images", json!({long.clone(): "a"}), "the name of a task has at most 128 characters"),
+        ("nodeSelector", json!({long.clone(): "a"}), "the name of a label has at most 317 characters"),
+        ("conf", json!({long.clone(): {}}), "the name of a section has at most 255 characters"),
+        ("volume", json!({"size": "1234567890123Gi"}), "may not be more than 12"),
+    ] {
+        let spec = json!({"release": "2026.2", field: value});
+        says(&refusal(&glances, &object(CLUSTER, "Glance", "glance", &spec)).await, &[&format!("spec.{field}"), words]);
+    }
+    let clouds = objects(stage.plane.client().await, CLUSTER, "OpenStack", None);
+    for (requirement, words) in [
+        (
+            json!({"key": "a", "operator": "Near", "values": ["b"]}),
+            "supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\"",
+        ),
+        (json!({"key": "a", "operator": "In"}), "operators In and NotIn need at least one"),
+        (json!({"key": "a", "operator": "Exists", "values": ["b"]}), "Exists and DoesNotExist take none"),
+    ] {
+        let spec = json!({"release": "2026.2", "projects": {"selector": {"matchExpressions": [requirement]}}});
+        let message = refusal(&clouds, &object(CLUSTER, "OpenStack", "default", &spec)).await;
+        says(&message, &["spec.projects.selector.matchExpressions[0]", words]);
+    }
+}
+
+#[tokio::test]
 async fn an_image_says_what_is_wrong_with_it() {
     let stage = shared().await;
     let namespace = stage.plane.create_namespace("images").await;
@@ -83,6 +145,11 @@ async fn an_image_says_what_is_wrong_with_it() {
     says(&refusal(&images, &image(&json!({"src": "ftp://a.example/i", "format": "raw"}))).await, &["spec.src"]);
     let short = image(&json!({"src": "http://a.example/i", "format": "raw", "checksum": "sha256:12"}));
     says(&refusal(&images, &short).await, &["spec.checksum"]);
+
+    for name in ["stores_all", "os_glance_x", "visibility"] {
+        let property = image(&json!({"src": "http://a.example/i", "format": "raw", "properties": {name: "x"}}));
+        says(&refusal(&images, &property).await, &["spec.properties", "can't be set as a property"]);
+    }
 
     let good = image(&json!({"src": "http://a.example/i", "format": "raw"}));
     images.create(&PostParams::default(), &good).await.expect("the paper's first manifest");
