@@ -44,6 +44,12 @@ struct Named {
     lease: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reviewed {
+    resource: String,
+    verdict: &'static str,
+}
+
 /// Passes under way by controller, in the order of their begin.
 type Passes = HashMap<&'static str, BTreeMap<u64, Instant>>;
 
@@ -59,6 +65,7 @@ pub struct Metrics {
     watch_failures: Family<Watched, Counter>,
     requests: Family<Request, Counter>,
     unowned: Family<Watched, Gauge>,
+    reviews: Family<Reviewed, Counter>,
 }
 
 impl Default for Metrics {
@@ -96,6 +103,8 @@ impl Default for Metrics {
             "Resources in OpenStack that carry this cluster's mark and whose object does not exist, by kind",
             unowned.clone(),
         );
+        let reviews = Family::default();
+        registry.register("admission_reviews", "Reviews by the webhook by resource and verdict", reviews.clone());
         Self {
             registry: Mutex::new(registry),
             reconciles,
@@ -107,6 +116,7 @@ impl Default for Metrics {
             watch_failures,
             requests,
             unowned,
+            reviews,
         }
     }
 }
@@ -152,6 +162,11 @@ impl Metrics {
     pub fn unowned(&self, kind: &str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.unowned.get_or_create(&Watched { kind: kind.to_owned() }).set(count);
+    }
+
+    /// Counts one review by the webhook.
+    pub fn reviewed(&self, resource: &str, verdict: &'static str) {
+        self.reviews.get_or_create(&Reviewed { resource: resource.to_owned(), verdict }).inc();
     }
 
     /// The text that Prometheus reads.
