@@ -134,6 +134,8 @@ class Pods(unittest.TestCase):
 
     def test_services_select_their_pods_and_nothing_else(self):
         for service in of_kind(defaults(), "Service"):
+            if service["metadata"]["name"] == "kupenstack-webhook":
+                continue
             selector = service["spec"]["selector"].items()
             chosen = [d for d in of_kind(defaults(), "Deployment")
                       if selector <= d["spec"]["template"]["metadata"]["labels"].items()]
@@ -204,13 +206,17 @@ class Rights(unittest.TestCase):
         places = {r["metadata"]["namespace"] for r in of_kind(objs, "Role", "RoleBinding")}
         self.assertEqual(places, {"cloud-7", "default", "ops"})
         for binding in of_kind(objs, "ClusterRoleBinding", "RoleBinding"):
-            [subject] = binding["subjects"]
-            self.assertEqual(subject["namespace"], "ops")
-            charts.find(objs, "ServiceAccount", subject["name"])
+            for subject in binding["subjects"]:
+                self.assertEqual(subject["namespace"], "ops")
+                charts.find(objs, "ServiceAccount", subject["name"])
 
-    def test_in_the_operators_namespace_there_is_only_the_lease(self):
+    def test_in_the_operators_namespace_there_are_only_the_lease_and_the_webhooks_secret(self):
         for role in of_kind(render(namespace="ops"), "Role"):
-            if role["metadata"]["namespace"] == "ops":
+            if role["metadata"]["name"].startswith("kupenstack-webhook-"):
+                [rule] = role["rules"]
+                self.assertEqual((rule["resources"], rule["resourceNames"]), (["secrets"], ["kupenstack-webhook"]))
+                self.assertNotIn("create", rule["verbs"])
+            elif role["metadata"]["namespace"] == "ops":
                 self.assertEqual({r for rule in role["rules"] for r in rule["resources"]}, {"leases"})
                 [named] = [rule for rule in role["rules"] if rule["verbs"] != ["create"]]
                 self.assertEqual(named["resourceNames"], [role["metadata"]["name"].removesuffix("-operator")])
@@ -223,3 +229,71 @@ class Rights(unittest.TestCase):
         patching = [r["metadata"]["name"] for r in of_kind(objs, "ClusterRole")
                     for rule in r["rules"] if "namespaces" in rule["resources"] and "patch" in rule["verbs"]]
         self.assertEqual(patching, ["kupenstack-resources"])
+
+
+class Webhook(unittest.TestCase):
+    def arguments(self, objs):
+        return {d["metadata"]["name"]: charts.pod_spec(d)["containers"][0]["args"] for d in of_kind(objs, "Deployment")}
+
+    def test_nothing_depends_on_it(self):
+        [webhook] = charts.find(defaults(), "ValidatingWebhookConfiguration", "kupenstack-webhook")["webhooks"]
+        self.assertEqual(webhook["failurePolicy"], "Ignore")
+        self.assertLessEqual(webhook["timeoutSeconds"], 5)
+        self.assertEqual((webhook["sideEffects"], webhook["matchPolicy"]), ("None", "Equivalent"))
+        [rule] = webhook["rules"]
+        self.assertEqual(rule["apiGroups"], ["cluster.kupenstack.io", "kupenstack.io"])
+        self.assertEqual(rule["operations"], ["CREATE", "UPDATE"])
+        [spared] = webhook["namespaceSelector"]["matchExpressions"]
+        self.assertEqual((spared["operator"], spared["values"]), ("NotIn", ["kube-system", "kupenstack-system"]))
+
+    def test_it_does_not_ask_about_what_the_operator_writes(self):
+        objs = render(namespace="ops")
+        [webhook] = charts.find(objs, "ValidatingWebhookConfiguration", "kupenstack-webhook")["webhooks"]
+        own = webhook["matchConditions"][0]["expression"]
+        for account in of_kind(objs, "ServiceAccount"):
+            self.assertIn(f"'system:serviceaccount:ops:{account['metadata']['name']}'", own)
+
+    def test_its_service_leads_to_every_pod_that_serves_it(self):
+        objs = render(namespace="ops")
+        service = charts.find(objs, "Service", "kupenstack-webhook")
+        [webhook] = charts.find(objs, "ValidatingWebhookConfiguration", "kupenstack-webhook")["webhooks"]
+        reference = webhook["clientConfig"]["service"]
+        self.assertEqual((reference["name"], reference["namespace"]), ("kupenstack-webhook", "ops"))
+        [port] = service["spec"]["ports"]
+        self.assertEqual(port["port"], reference["port"])
+        for deployment in of_kind(objs, "Deployment"):
+            labels = deployment["spec"]["template"]["metadata"]["labels"]
+            self.assertLessEqual(service["spec"]["selector"].items(), labels.items())
+            [container] = charts.pod_spec(deployment)["containers"]
+            self.assertIn({"name": port["targetPort"], "containerPort": 9443}, container["ports"])
+            self.assertIn("--webhook-name=kupenstack-webhook.ops.svc", container["args"])
+
+    def test_one_account_keeps_the_certificate_and_may(self):
+        arguments = self.arguments(defaults())
+        self.assertIn("--webhook-certificate=keep", arguments["kupenstack-cloud"])
+        self.assertIn("--webhook-certificate=read", arguments["kupenstack-resources"])
+        binding = charts.find(defaults(), "ClusterRoleBinding", "kupenstack-webhook-keep")
+        self.assertEqual([s["name"] for s in binding["subjects"]], ["kupenstack-cloud"])
+        # without data: what the operator puts there is not the chart's to take away
+        self.assertNotIn("data", charts.find(defaults(), "Secret", "kupenstack-webhook"))
+
+    def test_cert_manager_takes_the_work_and_the_right(self):
+        objs = render({"webhook": {"certManager": True}}, namespace="ops")
+        for arguments in self.arguments(objs).values():
+            self.assertIn("--webhook-certificate=read", arguments)
+        self.assertNotIn("kupenstack-webhook-keep", names(of_kind(objs, "ClusterRole", "Role")))
+        self.assertEqual(of_kind(objs, "Secret"), [])
+        serving = charts.find(objs, "Certificate", "kupenstack-webhook")["spec"]
+        self.assertEqual((serving["secretName"], serving["dnsNames"]), ("kupenstack-webhook", ["kupenstack-webhook.ops.svc"]))
+        self.assertEqual(names(of_kind(objs, "Issuer")), ["kupenstack-webhook", "kupenstack-webhook-ca"])
+        authority = charts.find(objs, "Certificate", "kupenstack-webhook-ca")["spec"]
+        self.assertTrue(authority["isCA"])
+        self.assertEqual(charts.find(objs, "Issuer", "kupenstack-webhook")["spec"]["ca"]["secretName"], authority["secretName"])
+        configuration = charts.find(objs, "ValidatingWebhookConfiguration", "kupenstack-webhook")
+        self.assertEqual(configuration["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/kupenstack-webhook")
+
+    def test_switched_off_it_leaves_nothing(self):
+        objs = render({"webhook": {"enabled": False}})
+        self.assertEqual([n for n in names(objs) if "webhook" in n], [])
+        for arguments in self.arguments(objs).values():
+            self.assertEqual([a for a in arguments if "webhook" in a], [])

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::sources::SourceArgs;
 
@@ -71,6 +71,15 @@ pub(crate) struct ControllerArgs {
     /// Work without a lease: for development, where no other operator runs
     #[arg(long)]
     pub(crate) without_lease: bool,
+    /// Address of the validating webhook; it is not served when absent
+    #[arg(long, requires = "webhook_names")]
+    pub(crate) webhook_listen: Option<SocketAddr>,
+    /// Names or addresses under which API servers reach the webhook, separated by commas
+    #[arg(long = "webhook-name", value_delimiter = ',')]
+    pub(crate) webhook_names: Vec<String>,
+    /// Who cares for the webhook's certificate in the Secret `kupenstack-webhook`
+    #[arg(long, value_enum, default_value_t = Certificate::Read)]
+    pub(crate) webhook_certificate: Certificate,
 }
 
 impl ControllerArgs {
@@ -78,4 +87,13 @@ impl ControllerArgs {
     pub(crate) fn lease_namespace(&self) -> &str {
         self.lease_namespace.as_deref().unwrap_or(&self.operator_namespace)
     }
+}
+
+/// Who cares for the webhook's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Certificate {
+    /// This process makes it, renews it and has API servers trust it
+    Keep,
+    /// Somebody else does: another process of the operator, or cert-manager
+    Read,
 }

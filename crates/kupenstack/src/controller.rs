@@ -4,6 +4,7 @@ mod groups;
 mod leading;
 mod selection;
 mod signals;
+mod webhook;
 
 use std::{sync::Arc, time::Duration};
 
@@ -60,12 +61,23 @@ async fn run(args: &ControllerArgs, selection: Selection) -> anyhow::Result<()> 
     let client = health.client(config.clone()).context("reach the Kubernetes API")?;
     let context = Context { client, metrics: Arc::<Metrics>::default(), stop: CancellationToken::new() };
     let groups = Group::prepare(args, &selection).await?;
-    let readiness = Readiness::awaiting(groups.iter().filter(|_| !args.without_lease).map(Group::lease));
+    let leases = groups.iter().filter(|_| !args.without_lease).map(Group::lease);
+    let certificate = args.webhook_listen.map(|_| webhook::CERTIFICATE.to_owned());
+    let readiness = Readiness::awaiting(leases.chain(certificate));
 
     // what a standby serves as the leader does is started here, beside the probes; it gets `context.client`
     let mut tasks = JoinSet::new();
     let serving = server::serve(args.listen, readiness.clone(), health.clone(), context.clone());
     tasks.spawn(async move { ("server", serving.await.context("serve probes and metrics")) });
+    if let Some((webhook, rules)) = webhook::bind(args).await? {
+        let (certified, readiness) = (webhook.certified(), readiness.clone());
+        tokio::spawn(async move {
+            certified.cancelled().await;
+            readiness.there(webhook::CERTIFICATE);
+        });
+        let serving = webhook.run(rules, context.clone());
+        tasks.spawn(async move { ("webhook", serving.await.context("serve the webhook")) });
+    }
 
     // what only the leader does
     for group in groups {

@@ -7,6 +7,9 @@ mod cloud;
 mod render;
 mod resources;
 mod users;
+mod webhook;
+
+pub(crate) use webhook::WEBHOOK;
 
 use crate::output::Files;
 
@@ -135,7 +138,8 @@ pub(crate) fn files() -> Files {
     let accounts = [&CLOUD, &RESOURCES].map(|a| (format!("{}.yaml", a.name), render::account(a)));
     let users = ("users.yaml".to_owned(), users::roles(&kupenstack_api::crds::all()));
     let names = ("_controllers.tpl".to_owned(), render::controllers(&[&CLOUD, &RESOURCES]));
-    accounts.into_iter().chain([users, names]).collect()
+    let webhook = ("webhook.yaml".to_owned(), webhook::roles());
+    accounts.into_iter().chain([users, names, webhook]).collect()
 }
 
 #[cfg(test)]

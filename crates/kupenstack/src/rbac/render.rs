@@ -1,6 +1,6 @@
 //! Roles as templates of the operator's Helm chart.
 
-use super::{Account, Rule, Scope};
+use super::{Account, Right, Rule, Scope};
 
 /// First line of every generated template. A template comment, so that it does not end up in the cluster.
 pub(super) const HEADER: &str =
@@ -69,7 +69,11 @@ metadata:
 }
 
 fn rule(rule: &Rule) -> String {
-    let right = &rule.right;
+    right(&rule.right, &rule.resources)
+}
+
+/// A rule of a role.
+pub(super) fn right(right: &Right, resources: &[&str]) -> String {
     let names = match right.names {
         [] => String::new(),
         names => format!("    resourceNames: [{}]\n", names.join(", ")),
@@ -82,7 +86,7 @@ fn rule(rule: &Rule) -> String {
 ",
         why = right.why,
         group = right.group,
-        resources = rule.resources.join(", "),
+        resources = resources.join(", "),
         verbs = right.verbs.join(", "),
     )
 }

@@ -8,3 +8,4 @@ mod replicas;
 mod rights;
 mod stage;
 mod texts;
+mod webhook;

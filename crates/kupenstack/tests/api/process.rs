@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::stage::{CLOUD, OPERATOR, PATIENCE, Stage, account, eventually, objects, shared};
+use crate::stage::{CLOUD, OPERATOR, PATIENCE, Stage, account, eventually, free_address, objects, shared};
 
 const CLUSTER: &str = "cluster.kupenstack.io";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kupenstack");
@@ -96,7 +96,7 @@ impl Operator {
 }
 
 /// A kubeconfig of the administrator acting as an account.
-fn acting_as(stage: &Stage, name: &str) -> PathBuf {
+pub(crate) fn acting_as(stage: &Stage, name: &str) -> PathBuf {
     let admin = stage.plane.kubeconfig_path();
     let mut config: Value = serde_json::from_slice(&std::fs::read(admin).expect("readable")).expect("JSON");
     config["users"][0]["user"]["as"] = json!(account(name));
@@ -106,12 +106,8 @@ fn acting_as(stage: &Stage, name: &str) -> PathBuf {
     path
 }
 
-fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).expect("a free port")
-}
-
 /// Lines of a log that tell of a missing right.
-fn refusals(log: &str) -> Vec<&str> {
+pub(crate) fn refusals(log: &str) -> Vec<&str> {
     log.lines().filter(|l| l.contains("orbidden")).collect()
 }
 

@@ -65,10 +65,16 @@ async fn the_cloud_account_ends_at_its_namespace() {
         "patch cluster.kupenstack.io/openstacks:status - default",
         "get namespaces - kube-system",
         "create events.k8s.io/events default -",
+        "patch secrets kupenstack-system kupenstack-webhook",
+        "patch admissionregistration.k8s.io/validatingwebhookconfigurations - kupenstack-webhook",
     ];
     let denied = [
         "create apps/deployments default -",
         "get secrets kupenstack-system -",
+        "list secrets kupenstack-system -",
+        "create secrets kupenstack-system -",
+        "patch admissionregistration.k8s.io/validatingwebhookconfigurations - other",
+        "create admissionregistration.k8s.io/validatingwebhookconfigurations - -",
         "get secrets - -",
         "get namespaces - default",
         "patch namespaces - openstack",
@@ -94,9 +100,12 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch secrets default kupenstack-application-credential",
         "watch secrets - kupenstack-application-credential",
         "create events.k8s.io/events default -",
+        "watch secrets kupenstack-system kupenstack-webhook",
     ];
     let denied = [
         "list secrets openstack -",
+        "patch secrets kupenstack-system kupenstack-webhook",
+        "patch admissionregistration.k8s.io/validatingwebhookconfigurations - kupenstack-webhook",
         "get secrets default -",
         "patch secrets default theirs",
         "create secrets default -",

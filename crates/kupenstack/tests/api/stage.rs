@@ -1,9 +1,10 @@
 //! A real API server with the operator's chart installed on it, as an administrator would. No operator runs.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
     time::Duration,
 };
 
@@ -31,22 +32,37 @@ pub(crate) async fn shared() -> &'static Stage {
 
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
+    /// Where the API server looks for the webhook; nobody serves it unless a test does.
+    pub(crate) webhook: SocketAddr,
 }
 
 impl Stage {
-    async fn set() -> Self {
+    /// A stage for one test alone.
+    pub(crate) async fn set() -> Self {
         // the controller manager fills the roles `view` and `edit`, and checks the types of admission policies
-        let stage =
-            Self { plane: ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await };
+        let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
+        let stage = Self { plane, webhook: free_address() };
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/kupenstack");
         stage.run(
             &helm(),
             ["install", "kupenstack", &chart.display().to_string(), "-n", OPERATOR, "--create-namespace"],
         );
+        stage.find_webhook();
         // it also renews what kubectl believes the server to serve
         let served = || stage.kubectl(["api-resources", "--categories=kupenstack", "-o=name"]).lines().count();
         eventually("our kinds are served", || async { served() == crds::all().len() }).await;
         stage
+    }
+
+    /// There are no pods for the webhook's Service to lead to, so the API server is told an address.
+    fn find_webhook(&self) {
+        let patch = format!(
+            r#"[{{"op": "remove", "path": "/webhooks/0/clientConfig/service"}},
+                {{"op": "add", "path": "/webhooks/0/clientConfig/url", "value": "https://{}/validate"}}]"#,
+            self.webhook
+        );
+        let object = "validatingwebhookconfigurations/kupenstack-webhook";
+        self.kubectl(["patch", object, "--type=json", "--patch", &patch]);
     }
 
     /// A client with the rights of one of the operator's accounts.
@@ -57,21 +73,40 @@ impl Stage {
 
     /// Output of kubectl, as a person sees it.
     pub(crate) fn kubectl<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> String {
-        let kubebox = PathBuf::from(std::env::var_os("KUPENSTACK_KUBEBOX").expect("checked by the control plane"));
-        self.run(kubebox.with_file_name("kubectl").as_os_str(), arguments)
+        self.run(&kubectl(), arguments)
+    }
+
+    /// Output of kubectl on both channels, whether it succeeds or not.
+    pub(crate) fn kubectl_says<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> String {
+        let output = self.output(&kubectl(), arguments);
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
     }
 
     fn run<'a>(&self, program: &OsStr, arguments: impl IntoIterator<Item = &'a str>) -> String {
-        let output = Command::new(program)
+        let output = self.output(program, arguments);
+        assert!(output.status.success(), "{}: {}", program.display(), String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn output<'a>(&self, program: &OsStr, arguments: impl IntoIterator<Item = &'a str>) -> Output {
+        Command::new(program)
             .args(arguments)
             .env("KUBECONFIG", self.plane.kubeconfig_path())
             // what an earlier server at this address served
             .env("KUBECACHEDIR", self.plane.kubeconfig_path().with_file_name("cache"))
             .output()
-            .unwrap_or_else(|e| panic!("run {}: {e}", program.display()));
-        assert!(output.status.success(), "{}: {}", program.display(), String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("UTF-8")
+            .unwrap_or_else(|e| panic!("run {}: {e}", program.display()))
     }
+}
+
+fn kubectl() -> OsString {
+    let kubebox = PathBuf::from(std::env::var_os("KUPENSTACK_KUBEBOX").expect("checked by the control plane"));
+    kubebox.with_file_name("kubectl").into_os_string()
+}
+
+/// An address on which nobody listens.
+pub(crate) fn free_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).expect("a free port")
 }
 
 /// Waits for what the API server does a moment later and offers no watch for.
@@ -89,7 +124,7 @@ pub(crate) fn account(name: &str) -> String {
     format!("system:serviceaccount:{OPERATOR}:kupenstack-{name}")
 }
 
-fn helm() -> std::ffi::OsString {
+fn helm() -> OsString {
     std::env::var_os("HELM_BIN").unwrap_or_else(|| "helm".into())
 }
 
