@@ -223,7 +223,7 @@ class Rights(unittest.TestCase):
 
     def test_the_policy_holds_the_account_that_may_patch_namespaces(self):
         objs = render(namespace="ops")
-        [policy] = of_kind(objs, "ValidatingAdmissionPolicy")
+        policy = charts.find(objs, "ValidatingAdmissionPolicy", "kupenstack-resources-namespaces")
         self.assertIn("'system:serviceaccount:ops:kupenstack-resources'", policy["spec"]["matchConditions"][0]["expression"])
         self.assertEqual(policy["spec"]["failurePolicy"], "Fail")
         patching = [r["metadata"]["name"] for r in of_kind(objs, "ClusterRole")
