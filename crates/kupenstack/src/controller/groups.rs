@@ -1,6 +1,6 @@
 //! The controllers of one account: they work together, and under one lease.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use kupenstack_runtime::Context;
