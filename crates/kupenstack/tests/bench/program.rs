@@ -27,7 +27,13 @@ impl Program {
         let process = Command::new(env!("CARGO_BIN_EXE_kupenstack"))
             .args(["controller", "--controllers", "projects,image,clusterimage", "--listen", &address.to_string()])
             .args(["--cloud-namespace", crate::stage::CLOUD, "--operator-namespace", crate::stage::OPERATOR])
-            .args(["--observe-seconds", &observe_seconds.to_string(), "--image-sources-allow", "127.0.0.0/8"])
+            .args([
+                "--observe-seconds",
+                &observe_seconds.to_string(),
+                "--image-sources-allow",
+                "127.0.0.0/8",
+                "--without-lease",
+            ])
             .arg("--work-dir")
             .arg(folder.join("work"))
             .env("KUBECONFIG", kubeconfig)
