@@ -5,7 +5,9 @@
 CLUSTER=${KUPENSTACK_CLUSTER:-0}
 [[ $CLUSTER =~ ^[0-9]$ ]] || die "KUPENSTACK_CLUSTER is a digit, not '$CLUSTER'"
 BRIDGE=kupenstack$CLUSTER
+TUNNEL_BRIDGE=${BRIDGE}t             # between the nodes' second cards, for the networks of VMs
 NODE_NET=10.88.$CLUSTER              # the machine is .1, node N is .N+1
+TUNNEL_NET=10.89.$CLUSTER            # node N is .N+1
 POD_NET=10.$((244 + CLUSTER))        # node N's pods are in .N.0/24
 SERVICE_NET=10.$((96 + CLUSTER)).0
 DNS_IP=$SERVICE_NET.10

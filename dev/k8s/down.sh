@@ -26,7 +26,7 @@ remove_mount_points() {
 }
 
 main() {
-  local n file
+  local n file bridge
   need_root
   PATH=$PATH:/usr/sbin:/sbin
   [ -d "$STATE" ] || return 0
@@ -42,7 +42,9 @@ main() {
     remove_cgroups "${n%.pid}"
     rm -f "$file"
   done
-  [ ! -d "/sys/class/net/$BRIDGE" ] || ip link del "$BRIDGE"
+  for bridge in "$BRIDGE" "$TUNNEL_BRIDGE"; do
+    [ ! -d "/sys/class/net/$bridge" ] || ip link del "$bridge"
+  done
   remove_mount_points
   if [ "${1:-}" = --wipe ]; then
     grep -q " $DATA/" /proc/self/mountinfo && die "something is still mounted below $DATA"

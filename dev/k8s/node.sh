@@ -45,7 +45,8 @@ private_files() {
   mount --make-rshared /
   mount -t tmpfs -o mode=755 tmpfs /run
   mkdir -p /run/lock /run/netns
-  for path in /var/lib/kubelet /var/lib/containerd /var/lib/cni /var/log/pods /var/log/containers /etc/cni /etc/containerd /opt/cni; do
+  for path in /var/lib/kubelet /var/lib/containerd /var/lib/cni /var/log/pods /var/log/containers /etc/cni /etc/containerd /opt/cni \
+    /var/lib/libvirt /var/lib/nova /var/lib/openvswitch; do
     own_folder "$path"
   done
   printf '127.0.0.1 localhost\n%s %s\n' "$IP" "$NAME" | own_file /etc/hosts
