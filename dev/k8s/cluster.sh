@@ -15,6 +15,7 @@ API_IP=$NODE_NET.2
 CGROUP_PREFIX=kupenstack$CLUSTER
 DATA=$STATE/data
 PKI=$DATA/pki
+MOUNT_POINTS=/var/tmp/kupenstack.mount-points # empty folders that nodes of any cluster had to make on the machine
 AUDIT_LOG=$DATA/log/audit.log        # writes of pods, one JSON object a line
 LOCAL_KUBECONFIG=$STATE/kubeconfig
 

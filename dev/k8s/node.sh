@@ -21,7 +21,7 @@ own_folder() {
   if [ ! -d "$1" ]; then
     # An empty mount point has to be made on the machine; down.sh removes those that are listed.
     mkdir -p "$1"
-    echo "$1" >>"$DATA/mount-points"
+    echo "$1" >>"$MOUNT_POINTS"
   fi
   mount --bind "$ROOT$1" "$1"
   mount --make-rshared "$1"
