@@ -5,6 +5,8 @@ set -euo pipefail
 # shellcheck source=charts/openstack/ovn/files/lib.sh
 . /scripts/lib.sh
 
+controller=/run/ovn/ovn-controller.ctl # it would make its bridge again
+[[ ! -S $controller ]] || ovn-appctl --timeout=5 -t "$controller" debug/pause
 address=
 if tunnel_has_bridge; then address=$(vsctl br-get-external-id "$tunnel_bridge" address 2>/dev/null || true); fi
 for bridge in $(vsctl list-br); do
