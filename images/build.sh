@@ -15,6 +15,7 @@ layers_of() {
   case $1 in
     infra) echo base infra entrypoint ;;
     openstack-*) echo base "venv:${1#openstack-}" openstack entrypoint ;;
+    compute-*) echo base "venv:${1#compute-}" compute entrypoint ;;
     operator) echo base operator_tools operator ;;
     files) echo files ;;
     *) say "there is no image named $1" && return 2 ;;
@@ -23,7 +24,7 @@ layers_of() {
 
 settings_of() {
   case $1 in
-    openstack-*) echo --env "PATH=/opt/openstack/bin:$SYSTEM_PATH" --env LANG=C.UTF-8 --env PYTHONUNBUFFERED=1 --env PYTHONWARNINGS=ignore ;;
+    openstack-* | compute-*) echo --env "PATH=/opt/openstack/bin:$SYSTEM_PATH" --env LANG=C.UTF-8 --env PYTHONUNBUFFERED=1 --env PYTHONWARNINGS=ignore ;;
     operator) echo --env "PATH=$SYSTEM_PATH" --env LANG=C.UTF-8 --env HOME=/tmp --user 65532:65532 ;;
     files) echo --env PATH=/bin --user 65534:65534 ;;
     *) echo --env "PATH=$SYSTEM_PATH" --env LANG=C.UTF-8 --env PYTHONUNBUFFERED=1 ;;
@@ -33,7 +34,7 @@ settings_of() {
 # ref_of IMAGE KEY
 ref_of() {
   case $1 in
-    openstack-*) echo "kupenstack.local/openstack:${1#openstack-}" ;;
+    openstack-* | compute-*) echo "kupenstack.local/${1%%-*}:${1#*-}" ;;
     operator) echo "kupenstack.local/operator:$2" ;;
     vm) echo - ;; # a disk, nothing to import into a runtime
     *) echo "kupenstack.local/$1:dev" ;;

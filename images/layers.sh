@@ -21,6 +21,9 @@ make_entrypoint() {
 inputs_openstack() { digest_of openstack/install.sh; }
 make_openstack() { installed openstack openstack "$1"; }
 
+inputs_compute() { digest_of compute; }
+make_compute() { installed compute compute "$1"; }
+
 # One virtual environment with every service of a release, from its lock.
 inputs_venv() { digest_of openstack/venv.sh "openstack/lock-$1.txt"; }
 make_venv() {

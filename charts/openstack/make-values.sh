@@ -13,12 +13,26 @@ endpoints:
       admin: {password: "$(random)"}
       keystone: {password: "$(random)"}
       glance: {password: "$(random)"}
+      placement: {password: "$(random)"}
+      neutron: {password: "$(random)"}
+      nova: {password: "$(random)"}
   identity:
     auth:
       admin: {password: "$(random)"}
       glance: {password: "$(random)"}
+      placement: {password: "$(random)"}
+      neutron: {password: "$(random)"}
+      nova: {password: "$(random)"}
   oslo_cache:
     auth: {memcache_secret_key: "$(random)"}
+  oslo_messaging:
+    auth:
+      erlang_cookie: "$(random)"
+      neutron: {password: "$(random)"}
+      nova: {password: "$(random)"}
+  compute_metadata:
+    auth:
+      proxy: {password: "$(random)"}
 YAML
 }
 

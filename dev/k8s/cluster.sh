@@ -5,7 +5,9 @@
 CLUSTER=${KUPENSTACK_CLUSTER:-0}
 [[ $CLUSTER =~ ^[0-9]$ ]] || die "KUPENSTACK_CLUSTER is a digit, not '$CLUSTER'"
 BRIDGE=kupenstack$CLUSTER
+TUNNEL_BRIDGE=${BRIDGE}t             # between the nodes' second cards, for the networks of VMs
 NODE_NET=10.88.$CLUSTER              # the machine is .1, node N is .N+1
+TUNNEL_NET=10.89.$CLUSTER            # node N is .N+1
 POD_NET=10.$((244 + CLUSTER))        # node N's pods are in .N.0/24
 SERVICE_NET=10.$((96 + CLUSTER)).0
 DNS_IP=$SERVICE_NET.10
@@ -13,6 +15,7 @@ API_IP=$NODE_NET.2
 CGROUP_PREFIX=kupenstack$CLUSTER
 DATA=$STATE/data
 PKI=$DATA/pki
+MOUNT_POINTS=/var/tmp/kupenstack.mount-points # empty folders that nodes of any cluster had to make on the machine
 AUDIT_LOG=$DATA/log/audit.log        # writes of pods, one JSON object a line
 LOCAL_KUBECONFIG=$STATE/kubeconfig
 

@@ -18,15 +18,27 @@ stop_node() {
   wait_for 30 "the end of node$1" gone "$outer"
 }
 
-# Only the empty folders that a node had to make on the machine, deepest first.
+# in_use FOLDER: mounted upon in any namespace of the machine. Removing it would take it from a node of another cluster,
+# without a word: the kernel lets go of what is mounted in other namespaces.
+in_use() { grep -qsF " $1 " /proc/[0-9]*/mountinfo; }
+
+# Only the empty folders that nodes had to make on the machine, deepest first; the last cluster that uses one removes it.
 remove_mount_points() {
-  [ -e "$DATA/mount-points" ] || return 0
-  sort -ru "$DATA/mount-points" | xargs -r rmdir --ignore-fail-on-non-empty 2>/dev/null || true
-  rm -f "$DATA/mount-points"
+  local folder
+  [ -e "$MOUNT_POINTS" ] || return 0
+  sort -ru "$MOUNT_POINTS" | while read -r folder; do
+    if in_use "$folder"; then
+      echo "$folder"
+    else
+      rmdir --ignore-fail-on-non-empty "$folder" 2>/dev/null || true
+    fi
+  done >"$MOUNT_POINTS.left"
+  mv "$MOUNT_POINTS.left" "$MOUNT_POINTS"
+  [ -s "$MOUNT_POINTS" ] || rm "$MOUNT_POINTS"
 }
 
 main() {
-  local n file
+  local n file bridge
   need_root
   PATH=$PATH:/usr/sbin:/sbin
   [ -d "$STATE" ] || return 0
@@ -42,7 +54,9 @@ main() {
     remove_cgroups "${n%.pid}"
     rm -f "$file"
   done
-  [ ! -d "/sys/class/net/$BRIDGE" ] || ip link del "$BRIDGE"
+  for bridge in "$BRIDGE" "$TUNNEL_BRIDGE"; do
+    [ ! -d "/sys/class/net/$bridge" ] || ip link del "$bridge"
+  done
   remove_mount_points
   if [ "${1:-}" = --wipe ]; then
     grep -q " $DATA/" /proc/self/mountinfo && die "something is still mounted below $DATA"

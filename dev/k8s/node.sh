@@ -21,7 +21,7 @@ own_folder() {
   if [ ! -d "$1" ]; then
     # An empty mount point has to be made on the machine; down.sh removes those that are listed.
     mkdir -p "$1"
-    echo "$1" >>"$DATA/mount-points"
+    echo "$1" >>"$MOUNT_POINTS"
   fi
   mount --bind "$ROOT$1" "$1"
   mount --make-rshared "$1"
@@ -45,7 +45,8 @@ private_files() {
   mount --make-rshared /
   mount -t tmpfs -o mode=755 tmpfs /run
   mkdir -p /run/lock /run/netns
-  for path in /var/lib/kubelet /var/lib/containerd /var/lib/cni /var/log/pods /var/log/containers /etc/cni /etc/containerd /opt/cni; do
+  for path in /var/lib/kubelet /var/lib/containerd /var/lib/cni /var/log/pods /var/log/containers /etc/cni /etc/containerd /opt/cni \
+    /var/lib/libvirt /var/lib/nova /var/lib/openvswitch; do
     own_folder "$path"
   done
   printf '127.0.0.1 localhost\n%s %s\n' "$IP" "$NAME" | own_file /etc/hosts

@@ -16,11 +16,12 @@ known_nodes() {
 
 NODES=${KUPENSTACK_NODES:-$(known_nodes)}
 
+# bridge NAME [ADDRESS]
 bridge() {
-  [ -d "/sys/class/net/$BRIDGE" ] && return
-  ip link add "$BRIDGE" type bridge
-  ip addr add "$NODE_NET.1/24" dev "$BRIDGE"
-  ip link set "$BRIDGE" up
+  [ ! -d "/sys/class/net/$1" ] || return 0
+  ip link add "$1" type bridge
+  [ -z "${2:-}" ] || ip addr add "$2" dev "$1"
+  ip link set "$1" up
 }
 
 kernel_modules() {
@@ -58,12 +59,26 @@ start_node() {
 # The kernel removes a killed node's link some time after the node.
 link_gone() { [ ! -e "/sys/class/net/$1" ] || ip link del "$1"; }
 
-connect_node() {
-  local n=$1 link=${BRIDGE}n$1
-  in_node "$n" ip link show eth0 >/dev/null 2>&1 && return
+# plug N CARD BRIDGE: a network card of the node, on a bridge of the machine.
+plug() {
+  local link=$3n$1
   wait_for 10 "the end of the link $link" link_gone "$link"
-  ip link add "$link" type veth peer name eth0 netns "$(node_init "$n")"
-  ip link set "$link" master "$BRIDGE" up
+  ip link add "$link" type veth peer name "$2" netns "$(node_init "$1")"
+  ip link set "$link" master "$3" up
+}
+
+has_card() { in_node "$1" ip link show "$2" >/dev/null 2>&1; }
+
+connect_node() {
+  local n=$1
+  if ! has_card "$n" eth1; then
+    plug "$n" eth1 "$TUNNEL_BRIDGE"
+    in_node "$n" ip addr add "$TUNNEL_NET.$((n + 1))/24" dev eth1
+    in_node "$n" ip link set eth1 up
+  fi
+  # The node takes its address when it sees this card.
+  has_card "$n" eth0 && return
+  plug "$n" eth0 "$BRIDGE"
   wait_for 10 "node$n's address" has_address "$n"
 }
 
@@ -106,7 +121,8 @@ prepare() {
   "$HERE/pki.sh" "${nodes[@]}"
   install -m 600 "$PKI/admin.kubeconfig" "$LOCAL_KUBECONFIG"
   kernel_modules
-  bridge
+  bridge "$BRIDGE" "$NODE_NET.1/24"
+  bridge "$TUNNEL_BRIDGE"
   ulimit -n "$(ulimit -Hn)"
 }
 

@@ -9,15 +9,20 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[2] / "charts" / "openstack"
-CHARTS = ("mariadb", "memcached", "keystone", "glance")
+CHARTS = ("mariadb", "memcached", "rabbitmq", "keystone", "glance", "placement", "ovn", "neutron", "libvirt", "nova")
 HELM = os.environ.get("HELM", "helm")
 
+SERVICES = ("keystone", "glance", "placement", "neutron", "nova")
 PASSWORDS = {
     "endpoints": {
-        "oslo_db": {"auth": {"admin": {"password": "root-pw"}, "keystone": {"password": "keystone-db-pw"},
-                             "glance": {"password": "glance-db-pw"}}},
-        "identity": {"auth": {"admin": {"password": "admin-pw"}, "glance": {"password": "glance-pw"}}},
+        "oslo_db": {"auth": {"admin": {"password": "root-pw"},
+                             **{service: {"password": f"{service}-db-pw"} for service in SERVICES}}},
+        "identity": {"auth": {"admin": {"password": "admin-pw"},
+                              **{service: {"password": f"{service}-pw"} for service in SERVICES[1:]}}},
         "oslo_cache": {"auth": {"memcache_secret_key": "cache-key"}},
+        "oslo_messaging": {"auth": {"erlang_cookie": "cookie-pw", "neutron": {"password": "neutron-mq-pw"},
+                                    "nova": {"password": "nova-mq-pw"}}},
+        "compute_metadata": {"auth": {"proxy": {"password": "metadata-pw"}}},
     }
 }
 
@@ -93,20 +98,21 @@ def pod_spec(obj):
 
 
 def with_pods(objs):
-    return [o for o in objs if o["kind"] in ("Deployment", "StatefulSet", "Job")]
+    return [o for o in objs if o["kind"] in ("Deployment", "StatefulSet", "DaemonSet", "Job")]
 
 
-def etc(objs):
-    """The files of the chart's configuration."""
-    found = [o for o in objs if o["kind"] == "Secret" and "kupenstack.io/config" in o["metadata"]["labels"]]
+def etc(objs, kind="etc"):
+    """The files of the chart's configuration, or of another one beside it."""
+    found = [o for o in objs if o["kind"] == "Secret" and "kupenstack.io/config" in o["metadata"]["labels"]
+             and o["metadata"]["labels"]["component"] == kind]
     assert len(found) == 1
     return {name: base64.b64decode(text).decode() for name, text in found[0]["data"].items()}
 
 
-def conf(chart, values=None, *args, file=None):
+def conf(chart, values=None, *args, file=None, kind="etc"):
     """A configuration file, as {section: [line]}."""
     sections, lines = {}, None
-    text = etc(objects(chart, values, *args))[file or {"keystone": "keystone.conf", "glance": "glance-api.conf"}[chart]]
+    text = etc(objects(chart, values, *args), kind)[file or {"glance": "glance-api.conf"}.get(chart, f"{chart}.conf")]
     for line in text.splitlines():
         if line.startswith("["):
             lines = sections.setdefault(line[1:-1], [])

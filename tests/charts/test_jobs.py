@@ -7,8 +7,9 @@ WEIGHTS = {
     "keystone": {"keystone-fernet-setup": -5, "keystone-credential-setup": -5, "keystone-db-init": -5,
                  "keystone-db-sync": -4, "keystone-bootstrap": -3},
     "glance": {"glance-db-init": -5, "glance-db-sync": -4, "glance-ks-register": -3},
-    "mariadb": {},
-    "memcached": {},
+    **{chart: {f"{chart}-db-init": -5, f"{chart}-db-sync": -4, f"{chart}-ks-register": -3}
+       for chart in ("placement", "neutron", "nova")},
+    **{chart: {} for chart in ("mariadb", "memcached", "rabbitmq", "ovn", "libvirt")},
 }
 
 

@@ -15,6 +15,15 @@ class Missing(unittest.TestCase):
         "glance": ["endpoints.oslo_db.auth.admin.password", "endpoints.oslo_db.auth.glance.password",
                    "endpoints.identity.auth.admin.password", "endpoints.identity.auth.glance.password",
                    "endpoints.oslo_cache.auth.memcache_secret_key"],
+        "rabbitmq": ["endpoints.oslo_messaging.auth.erlang_cookie", "endpoints.oslo_messaging.auth.nova.password",
+                     "endpoints.oslo_messaging.auth.neutron.password"],
+        "placement": ["endpoints.oslo_db.auth.placement.password", "endpoints.identity.auth.placement.password"],
+        "ovn": [],
+        "neutron": ["endpoints.oslo_db.auth.neutron.password", "endpoints.identity.auth.neutron.password",
+                    "endpoints.oslo_messaging.auth.neutron.password", "endpoints.compute_metadata.auth.proxy.password"],
+        "libvirt": [],
+        "nova": ["endpoints.oslo_db.auth.nova.password", "endpoints.identity.auth.nova.password",
+                 "endpoints.oslo_messaging.auth.nova.password", "endpoints.compute_metadata.auth.proxy.password"],
     }
 
     def test_each_password_is_asked_for_by_name(self):
@@ -64,6 +73,13 @@ class Wrong(unittest.TestCase):
         ("glance", {"endpoints": {"identity": {"port": {"api": {"default": 70000}}}}}, "'/endpoints/identity/port/api/default'"),
         ("keystone", {"endpoints": {"identity": {"auth": {"admin": {"password": "x" * 73}}}}}, "/password': maxLength"),
         ("keystone", {"network": {"api": {"node_port": {"port": 0}}}}, "'/network/api/node_port/port': minimum"),
+        ("rabbitmq", {"pod": {"replicas": {"server": 3}}}, "'/pod/replicas/server': maximum"),
+        ("ovn", {"pod": {"replicas": {"ovsdb_nb": 3}}}, "'/pod/replicas/ovsdb_nb': maximum"),
+        ("ovn", {"conf": {"ovn_bridge_datapath_type": "dpdk"}}, "'/conf/ovn_bridge_datapath_type'"),
+        ("ovn", {"conf": {"ovn_bridge_mappings": "public"}}, "'/conf/ovn_bridge_mappings'"),
+        ("nova", {"conf": {"nova": {"libvirt": "qemu"}}}, "'/conf/nova/libvirt': got string"),
+        ("nova", {"pod": {"lifecycle": {"upgrades": {"daemonsets": {"compute": {"pod_replacement_strategy": "Recreate"}}}}}},
+         "'/pod/lifecycle/upgrades/daemonsets/compute/pod_replacement_strategy'"),
     ]
 
     def test_messages_name_the_field(self):

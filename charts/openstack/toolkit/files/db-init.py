@@ -1,6 +1,6 @@
-"""Make a service's database, user and grants. Repeating it changes nothing.
+"""Make a service's databases, users and grants. Repeating it changes nothing.
 
-ROOT_DB_CONNECTION and DB_CONNECTION are SQLAlchemy URLs: who may create, and what is to be there.
+ROOT_DB_CONNECTION and those that begin with DB_CONNECTION are SQLAlchemy URLs: who may create, and what is to be there.
 """
 import os
 import urllib.parse
@@ -52,17 +52,22 @@ def grant(cursor, account, database):
     cursor.execute(f"GRANT ALL PRIVILEGES ON `{pattern.replace('%', '%%')}`.* TO %s@%s", name)
 
 
+def provide(cursor, account, database):
+    done = []
+    if create_database(cursor, database):
+        done.append("database created")
+    if not works(account, database):
+        grant(cursor, account, database)
+        done.append(f"user {account['user']} may use it")
+    print(f"database {database}: {', '.join(done) or 'nothing to do'}")
+
+
 def main():
     root, _ = parse(os.environ["ROOT_DB_CONNECTION"])
-    account, database = parse(os.environ["DB_CONNECTION"])
-    done = []
+    wanted = [url for name, url in sorted(os.environ.items()) if name.startswith("DB_CONNECTION")]
     with pymysql.connect(**root) as connection, connection.cursor() as cursor:
-        if create_database(cursor, database):
-            done.append("database created")
-        if not works(account, database):
-            grant(cursor, account, database)
-            done.append(f"user {account['user']} may use it")
-    print(f"database {database}: {', '.join(done) or 'nothing to do'}")
+        for url in wanted:
+            provide(cursor, *parse(url))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 {{/*
 The name of a configuration object carries the hash of its content: pods roll exactly when what they mount changed,
-and a running pod keeps what it started with. Takes: root, kind ("etc" or "bin").
+and a running pod keeps what it started with. Takes: root, kind ("etc", "bin", or another one where some pods of the
+service must not see what is in "etc").
 Each service chart defines `<chart>.etc` and `<chart>.bin`: the files, as JSON of a map of name to text.
 */}}
 {{- define "toolkit.config.name" -}}
@@ -8,11 +9,11 @@ Each service chart defines `<chart>.etc` and `<chart>.bin`: the files, as JSON o
 {{- end -}}
 
 {{/*
-The object itself: a Secret for "etc" (it holds passwords), a ConfigMap for "bin". It is kept when an upgrade no longer
+The object itself: a ConfigMap for "bin", a Secret for all others (they hold passwords). It is kept when an upgrade no longer
 names it, since pods of the former ReplicaSet, and those of a rollback, still mount it. Takes: root, kind.
 */}}
 {{- define "toolkit.config" -}}
-{{- $secret := eq .kind "etc" -}}
+{{- $secret := ne .kind "bin" -}}
 {{- if index .root.Values.manifests (printf "configmap_%s" .kind) -}}
 apiVersion: v1
 kind: {{ ternary "Secret" "ConfigMap" $secret }}

@@ -55,6 +55,31 @@ The password is percent-encoded: it may hold any character.
 {{- if .database }}{{ .database }}?charset=utf8mb4{{ end -}}
 {{- end -}}
 
+{{/*
+The databases of a user, as JSON of a map of the variable that holds the URL to the database: `path.<user>` is
+DB_CONNECTION, `path.<user>_<more>` DB_CONNECTION_<MORE>. The administrator has none. Takes: root, user.
+*/}}
+{{- define "toolkit.endpoint.databases" -}}
+{{- $names := dict -}}
+{{- if eq .user "admin" }}{{ $_ := set $names "DB_CONNECTION" "" }}{{ else -}}
+{{- range $key, $path := .root.Values.endpoints.oslo_db.path -}}
+{{- if eq $key $.user }}{{ $_ := set $names "DB_CONNECTION" $path }}{{ end -}}
+{{- if hasPrefix (printf "%s_" $.user) $key }}{{ $_ := set $names (printf "DB_CONNECTION_%s" (trimPrefix (printf "%s_" $.user) $key | upper)) $path }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $names }}
+{{- end -}}
+
+{{/* The URL of a service's user and virtual host at the message broker, as an oslo.config value. Takes the root. */}}
+{{- define "toolkit.endpoint.transport" -}}
+{{- $broker := .Values.endpoints.oslo_messaging -}}
+{{- $user := index $broker.auth .Chart.Name -}}
+{{- $password := include "toolkit.password" (dict "root" . "path" (printf "endpoints.oslo_messaging.auth.%s.password" .Chart.Name)) -}}
+{{- $scheme := include "toolkit.endpoint.lookup" (dict "map" $broker.scheme "class" "internal") -}}
+{{- $address := include "toolkit.endpoint.address" (dict "root" . "type" "oslo_messaging" "class" "internal" "port" "amqp") -}}
+{{ $scheme }}://{{ $user.username }}:{{ $password | urlquery | replace "+" "%20" }}@{{ $address }}{{ include "toolkit.endpoint.lookup" (dict "map" $broker.path "class" .Chart.Name) }}
+{{- end -}}
+
 {{/* A password or key that has no default: the render stops with its name. Takes: root, path. */}}
 {{- define "toolkit.password" -}}
 {{- $at := .root.Values -}}

@@ -20,10 +20,13 @@ OS_AUTH_URL OS_REGION_NAME OS_USERNAME OS_PASSWORD OS_PROJECT_NAME OS_USER_DOMAI
 -}}
 {{- end -}}
 
-{{/* A database user of `endpoints.oslo_db.auth` as a Secret. Takes: root, user, name, database. */}}
+{{/* A database user of `endpoints.oslo_db.auth` as a Secret. Takes: root, user, name. */}}
 {{- define "toolkit.database.secret" -}}
-{{- include "toolkit.secret" (dict "root" .root "name" .name "component" (printf "oslo-db-%s" .user)
-  "data" (dict "DB_CONNECTION" (include "toolkit.endpoint.database" .))) -}}
+{{- $urls := dict -}}
+{{- range $variable, $database := include "toolkit.endpoint.databases" . | fromJson -}}
+{{- $_ := set $urls $variable (include "toolkit.endpoint.database" (dict "root" $.root "user" $.user "database" $database)) -}}
+{{- end -}}
+{{- include "toolkit.secret" (dict "root" .root "name" .name "component" (printf "oslo-db-%s" .user) "data" $urls) -}}
 {{- end -}}
 
 {{/* All Secrets of an API service: database root and user, Keystone admin and user. Takes the root. */}}
@@ -31,9 +34,8 @@ OS_AUTH_URL OS_REGION_NAME OS_USERNAME OS_PASSWORD OS_PROJECT_NAME OS_USER_DOMAI
 {{- $root := . -}}
 {{- if .Values.manifests.secret_db }}
 {{- range $user, $name := .Values.secrets.oslo_db }}
-{{- $database := ternary "" (include "toolkit.endpoint.lookup" (dict "map" $root.Values.endpoints.oslo_db.path "class" $user)) (eq $user "admin") }}
 ---
-{{ include "toolkit.database.secret" (dict "root" $root "user" $user "name" $name "database" $database) }}
+{{ include "toolkit.database.secret" (dict "root" $root "user" $user "name" $name) }}
 {{- end }}
 {{- end }}
 {{- if .Values.manifests.secret_keystone }}
@@ -42,6 +44,21 @@ OS_AUTH_URL OS_REGION_NAME OS_USERNAME OS_PASSWORD OS_PROJECT_NAME OS_USER_DOMAI
 {{ include "toolkit.identity.secret" (dict "root" $root "user" $user "name" $name) }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* What a service needs to use another one as its own user, as JSON of a map of options. Takes the root. */}}
+{{- define "toolkit.identity.client" -}}
+{{- $auth := index .Values.endpoints.identity.auth .Chart.Name -}}
+{{ toJson (dict
+  "auth_type" "password"
+  "auth_url" (include "toolkit.endpoint.uri" (dict "root" . "type" "identity" "class" "internal"))
+  "region_name" $auth.region_name
+  "username" $auth.username
+  "password" (include "toolkit.password" (dict "root" . "path" (printf "endpoints.identity.auth.%s.password" .Chart.Name)) | include "toolkit.oslo.secret")
+  "project_name" $auth.project_name
+  "user_domain_name" $auth.user_domain_name
+  "project_domain_name" $auth.project_domain_name
+  "valid_interfaces" "internal") }}
 {{- end -}}
 
 {{/* [keystone_authtoken] of a service, as JSON of a map of options. Takes the root. */}}

@@ -38,14 +38,15 @@ spec:
 {{- if and $asked (index .root.Values.manifests (printf "job_%s" (include "toolkit.key" .job))) }}yes{{ end -}}
 {{- end -}}
 
-{{/* Makes the service's database and user. Takes the root. */}}
+{{/* Makes the service's databases and their user. Takes the root. */}}
 {{- define "toolkit.job.db_init" -}}
-{{- $secrets := .Values.secrets.oslo_db -}}
+{{- $root := . -}}
+{{- $env := list (include "toolkit.env.secret" (dict "name" "ROOT_DB_CONNECTION" "secret" .Values.secrets.oslo_db.admin "key" "DB_CONNECTION") | fromYaml) -}}
+{{- range $variable, $_ := include "toolkit.endpoint.databases" (dict "root" . "user" .Chart.Name) | fromJson -}}
+{{- $env = append $env (include "toolkit.env.secret" (dict "name" $variable "secret" (index $root.Values.secrets.oslo_db $root.Chart.Name) "key" $variable) | fromYaml) -}}
+{{- end -}}
 {{- include "toolkit.job" (dict "root" . "job" "db-init" "weight" -5 "image" "db_init" "mounts" (list "bin" "tmp")
-  "command" (list "python3" "/scripts/db-init.py")
-  "env" (list
-    (include "toolkit.env.secret" (dict "name" "ROOT_DB_CONNECTION" "secret" $secrets.admin "key" "DB_CONNECTION") | fromYaml)
-    (include "toolkit.env.secret" (dict "name" "DB_CONNECTION" "secret" (index $secrets .Chart.Name) "key" "DB_CONNECTION") | fromYaml)))
+  "command" (list "python3" "/scripts/db-init.py") "env" $env)
 -}}
 {{- end -}}
 

@@ -7,17 +7,29 @@ The spec of a pod with one container. Takes:
   args              a list (optional)
   env               a list of environment entries (optional)
   mounts            a list of the standard volumes: etc, bin, tmp, state
-  volumes           a list of {name, mountPath, readOnly, source} of its own (optional)
+  etc               which configuration is mounted as etc; "etc" when not given
+  volumes           a list of {name, mountPath, readOnly, mountPropagation, source} of its own (optional)
   port              {name, number} (optional)
   settings          the key of `pod.resources` and `labels`: the component itself, or "job"
+  placement         the key of `labels`, when it is another one
+  like              the component whose settings apply, when it is another one
+  daemon            true for a pod of a DaemonSet, which has no replicas to keep apart
   serviceAccount    the account that the init container waits with (optional: without it nothing is waited for)
   apiAccess         true when the container itself talks to the Kubernetes API
   restartPolicy     (optional)
+  preStop           a command that runs before the container is ended (optional; `pod.lifecycle.pre_stop_pause` wins)
+  host              what the pod shares with its node: a list of network, pid (optional)
+  shareProcesses    true when the container leaves children behind that somebody has to reap
+  affinity          in place of keeping replicas apart (optional)
+Keys of values are the component with _ for -.
 */}}
 {{- define "toolkit.pod" -}}
 {{- $root := .root -}}
 {{- $pod := $root.Values.pod -}}
-{{- $settings := .settings | default .component -}}
+{{- $like := .like | default .component -}}
+{{- $settings := include "toolkit.key" (.settings | default $like) -}}
+{{- $component := include "toolkit.key" $like -}}
+{{- $host := .host | default list -}}
 {{- $waits := and .serviceAccount (include "toolkit.wait.any" .) -}}
 {{- $volumes := concat (include "toolkit.pod.standard_volumes" . | fromYamlArray) (.volumes | default list) -}}
 automountServiceAccountToken: false
@@ -28,15 +40,26 @@ serviceAccountName: {{ .serviceAccount }}
 {{- with .restartPolicy }}
 restartPolicy: {{ . }}
 {{- end }}
-{{- with index ($pod.lifecycle.termination_grace_period | default dict) .component }}
+{{- if has "network" $host }}
+hostNetwork: true
+# Names of Services are looked up all the same.
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- if has "pid" $host }}
+hostPID: true
+{{- end }}
+{{- if .shareProcesses }}
+shareProcessNamespace: true
+{{- end }}
+{{- with index ($pod.lifecycle.termination_grace_period | default dict) $component }}
 terminationGracePeriodSeconds: {{ .timeout }}
 {{- end }}
-{{- with index ($pod.priorityClassName | default dict) .component }}
+{{- with index ($pod.priorityClassName | default dict) $component }}
 priorityClassName: {{ . }}
 {{- end }}
 securityContext:
   {{- include "toolkit.pod.security" $root | nindent 2 }}
-{{- with include "toolkit.pod.placement" (dict "root" $root "component" .component "settings" $settings) }}
+{{- with include "toolkit.pod.placement" (dict "root" $root "component" .component "settings" $settings "placement" (include "toolkit.key" (.placement | default $settings)) "affinity" .affinity "daemon" .daemon) }}
 {{ . }}
 {{- end }}
 {{- if $waits }}
@@ -66,9 +89,13 @@ containers:
     {{- with include "toolkit.probes" . }}
     {{- . | nindent 4 }}
     {{- end }}
-    {{- with index ($pod.lifecycle.pre_stop_pause | default dict) .component }}
+    {{- $pause := index ($pod.lifecycle.pre_stop_pause | default dict) $component }}
+    {{- if $pause }}
     lifecycle:
-      preStop: {sleep: {seconds: {{ .seconds }}}}
+      preStop: {sleep: {seconds: {{ $pause.seconds }}}}
+    {{- else if .preStop }}
+    lifecycle:
+      preStop: {exec: {command: {{ toJson .preStop }}}}
     {{- end }}
     securityContext:
       {{- include "toolkit.container.security" (dict "root" $root "container" .container) | nindent 6 }}
@@ -83,6 +110,9 @@ containers:
         mountPath: {{ .mountPath }}
         {{- if .readOnly }}
         readOnly: true
+        {{- end }}
+        {{- with .mountPropagation }}
+        mountPropagation: {{ . }}
         {{- end }}
       {{- end }}
       {{- if .apiAccess }}
@@ -108,7 +138,7 @@ volumes:
 - name: etc
   mountPath: /etc/{{ $service }}
   readOnly: true
-  source: {secret: {secretName: {{ include "toolkit.config.name" (dict "root" .root "kind" "etc") }}, defaultMode: 0440}}
+  source: {secret: {secretName: {{ include "toolkit.config.name" (dict "root" .root "kind" (.etc | default "etc")) }}, defaultMode: 0440}}
 {{- end }}
 {{- if has "bin" .mounts }}
 - name: bin
@@ -136,21 +166,22 @@ volumes:
 {{- define "toolkit.container.security" -}}
 {{- $given := index (.root.Values.pod.security_context | default dict) .root.Chart.Name | default dict -}}
 {{- $context := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
-{{- range $key, $value := index ($given.container | default dict) .container }}{{ $_ := set $context $key $value }}{{ end -}}
+{{- range $key, $value := index ($given.container | default dict) (include "toolkit.key" .container) }}{{ $_ := set $context $key $value }}{{ end -}}
 {{ toYaml $context }}
 {{- end -}}
 
-{{/* Node selector, tolerations and spreading. Takes: root, component, settings. */}}
+{{/* Node selector, tolerations and spreading. Takes: root, component, settings, placement, affinity, daemon. */}}
 {{- define "toolkit.pod.placement" -}}
 {{- $pod := .root.Values.pod -}}
 {{- $placement := dict -}}
-{{- with index (.root.Values.labels | default dict) .settings -}}
+{{- with index (.root.Values.labels | default dict) .placement -}}
 {{- if .node_selector_key }}{{ $_ := set $placement "nodeSelector" (dict .node_selector_key (toString (.node_selector_value | default ""))) }}{{ end -}}
 {{- end -}}
 {{- with index ($pod.tolerations | default dict) .root.Chart.Name -}}
 {{- if .enabled }}{{ $_ := set $placement "tolerations" .tolerations }}{{ end -}}
 {{- end -}}
-{{- if ne .settings "job" }}{{ $_ := set $placement "affinity" (include "toolkit.pod.spread" . | fromYaml) }}{{ end -}}
+{{- if .affinity }}{{ $_ := set $placement "affinity" .affinity -}}
+{{- else if not (or (eq .settings "job") .daemon) }}{{ $_ := set $placement "affinity" (include "toolkit.pod.spread" . | fromYaml) }}{{ end -}}
 {{- if $placement }}{{ toYaml $placement }}{{ end -}}
 {{- end -}}
 
@@ -172,7 +203,7 @@ volumes:
 {{/* The probes of `pod.probes.<component>.<container>`; jobs have none. Takes: root, component, container. */}}
 {{- define "toolkit.probes" -}}
 {{- $result := dict -}}
-{{- range $kind, $probe := index (index (.root.Values.pod.probes | default dict) .component | default dict) .container -}}
+{{- range $kind, $probe := index (index (.root.Values.pod.probes | default dict) (include "toolkit.key" (.like | default .component)) | default dict) (include "toolkit.key" .container) -}}
 {{- if $probe.enabled }}{{ $_ := set $result (printf "%sProbe" $kind) $probe.params }}{{ end -}}
 {{- end -}}
 {{- if $result }}{{ toYaml $result }}{{ end -}}

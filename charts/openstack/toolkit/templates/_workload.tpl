@@ -1,5 +1,5 @@
 {{/*
-The Deployment of an API under uwsgi, `<service>-<component>`. Takes what `toolkit.pod` takes; `component` is "api" when
+The Deployment of an API under uwsgi, or of a worker, `<service>-<component>`. Takes what `toolkit.pod` takes; `component` is "api" when
 not given, the container has its name.
 */}}
 {{- define "toolkit.deployment" -}}
@@ -14,7 +14,7 @@ metadata:
   labels:
     {{- include "toolkit.labels" $labels | nindent 4 }}
 spec:
-  replicas: {{ index $root.Values.pod.replicas $component }}
+  replicas: {{ index $root.Values.pod.replicas (include "toolkit.key" $component) }}
   selector:
     matchLabels:
       {{- include "toolkit.selector" $labels | nindent 6 }}
@@ -32,6 +32,72 @@ spec:
     {{- include "toolkit.template" . | nindent 4 }}
 {{- end -}}
 
+{{/*
+A DaemonSet, `<service>-<component>`. Takes what `toolkit.pod` takes. Its pods are replaced as
+`pod.lifecycle.upgrades.daemonsets` says: OnDelete where a restart is felt by the VMs of the node.
+*/}}
+{{- define "toolkit.daemonset" -}}
+{{- $root := .root -}}
+{{- $labels := dict "root" $root "component" .component -}}
+{{- $upgrades := $root.Values.pod.lifecycle.upgrades.daemonsets -}}
+{{- $strategy := (index $upgrades (include "toolkit.key" (.like | default .component)) | default dict).pod_replacement_strategy | default $upgrades.pod_replacement_strategy -}}
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: {{ .name | default (printf "%s-%s" $root.Chart.Name .component) }}
+  labels:
+    {{- include "toolkit.labels" $labels | nindent 4 }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "toolkit.selector" $labels | nindent 6 }}
+  revisionHistoryLimit: {{ $upgrades.revision_history }}
+  updateStrategy:
+    type: {{ $strategy }}
+    {{- if eq $strategy "RollingUpdate" }}
+    rollingUpdate:
+      maxUnavailable: 1
+    {{- end }}
+  template:
+    {{- include "toolkit.template" (merge . (dict "daemon" true)) | nindent 4 }}
+{{- end -}}
+
+{{/*
+A StatefulSet with one volume per pod, `<service>-<component>`. Takes what `toolkit.pod` takes, and: volume (a map like
+`volume` of the values), claim (the volume's name among `volumes`), nodes (the headless Service).
+*/}}
+{{- define "toolkit.statefulset" -}}
+{{- $root := .root -}}
+{{- $labels := dict "root" $root "component" .component -}}
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: {{ .name | default (printf "%s-%s" $root.Chart.Name .component) }}
+  labels:
+    {{- include "toolkit.labels" $labels | nindent 4 }}
+spec:
+  serviceName: {{ .nodes }}
+  replicas: {{ index $root.Values.pod.replicas (include "toolkit.key" .component) }}
+  selector:
+    matchLabels:
+      {{- include "toolkit.selector" $labels | nindent 6 }}
+  template:
+    {{- include "toolkit.template" . | nindent 4 }}
+  volumeClaimTemplates:
+    - metadata:
+        name: {{ .claim }}
+        labels:
+          {{- include "toolkit.selector" $labels | nindent 10 }}
+      spec:
+        accessModes: [ReadWriteOnce]
+        {{- with .volume.class_name }}
+        storageClassName: {{ . }}
+        {{- end }}
+        resources:
+          requests:
+            storage: {{ .volume.size }}
+{{- end -}}
+
 {{/* The pod template of a workload. */}}
 {{- define "toolkit.template" -}}
 metadata:
@@ -47,7 +113,7 @@ spec:
 
 {{/* Takes: root, component, name, port {name, number}; headless (optional). */}}
 {{- define "toolkit.service" -}}
-{{- $nodePort := (index (.root.Values.network | default dict) .component | default dict).node_port | default dict -}}
+{{- $nodePort := (index (.root.Values.network | default dict) (include "toolkit.key" .component) | default dict).node_port | default dict -}}
 apiVersion: v1
 kind: Service
 metadata:
@@ -74,7 +140,7 @@ spec:
 
 {{/* Takes: root, component, name. */}}
 {{- define "toolkit.pdb" -}}
-{{- $budget := index .root.Values.pod.lifecycle.disruption_budget .component -}}
+{{- $budget := index .root.Values.pod.lifecycle.disruption_budget (include "toolkit.key" .component) -}}
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:

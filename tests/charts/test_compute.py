@@ -1,0 +1,167 @@
+"""The charts of networks and VMs: what a node gets to see, which nodes they choose, what their scripts do."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import charts
+
+ON_THE_NODE = {"ovn": ("ovn-openvswitch-db", "ovn-openvswitch-vswitchd", "ovn-controller"), "libvirt": ("libvirt",),
+               "nova": ("nova-compute",), "neutron": ("neutron-ovn-metadata-agent",)}
+
+
+def daemonset(chart, name, values=None):
+    return charts.find(charts.objects(chart, values) if values else charts.defaults(chart), "DaemonSet", name)
+
+
+def env(obj):
+    return {v["name"]: v.get("value") for v in charts.pod_spec(obj)["containers"][0]["env"]}
+
+
+class Nodes(unittest.TestCase):
+    def test_hypervisors_are_chosen_by_label_and_replaced_on_demand(self):
+        for chart, names in ON_THE_NODE.items():
+            for name in names:
+                obj = daemonset(chart, name)
+                self.assertEqual(charts.pod_spec(obj)["nodeSelector"], {"openstack-compute-node": "enabled"}, name)
+                self.assertEqual(obj["spec"]["updateStrategy"], {"type": "OnDelete"}, name)
+                self.assertNotIn("affinity", charts.pod_spec(obj), name)
+
+    def test_label_that_is_there_already(self):
+        label = {"node_selector_key": "node-role.kubernetes.io/worker", "node_selector_value": ""}
+        for chart, key in (("nova", "compute"), ("libvirt", "libvirt"), ("ovn", "ovn_controller"), ("neutron", "ovn_metadata_agent")):
+            for obj in charts.objects(chart, {"labels": {key: label}}):
+                if obj["kind"] == "DaemonSet":
+                    self.assertEqual(charts.pod_spec(obj)["nodeSelector"], {"node-role.kubernetes.io/worker": ""})
+
+    def test_tolerations(self):
+        for chart, names in ON_THE_NODE.items():
+            spec = charts.pod_spec(daemonset(chart, names[0], {"pod": {"tolerations": {chart: {"enabled": True}}}}))
+            self.assertEqual(spec["tolerations"][0]["effect"], "NoSchedule")
+
+    def test_every_node_is_a_gateway_unless_some_are_named(self):
+        self.assertEqual(env(daemonset("ovn", "ovn-controller"))["CMS_OPTIONS"], "enable-chassis-as-gw")
+        objs = charts.objects("ovn", {"labels": {"ovn_controller_gw": {"node_selector_key": "gateway", "node_selector_value": "yes"}}})
+        for name, options, operator in (("ovn-controller", "", "NotIn"), ("ovn-controller-gw", "enable-chassis-as-gw", "In")):
+            obj = charts.find(objs, "DaemonSet", name)
+            term = charts.pod_spec(obj)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            self.assertEqual(term["nodeSelectorTerms"][0]["matchExpressions"], [{"key": "gateway", "operator": operator, "values": ["yes"]}])
+            self.assertEqual(env(obj)["CMS_OPTIONS"], options)
+            self.assertIn("startupProbe", charts.pod_spec(obj)["containers"][0])
+
+    def test_grace_is_longer_than_the_service_takes(self):
+        """OSH 12851247b, StarlingX 730f852: pods that were killed while Nova still finished its work."""
+        wanted = int(next(line for line in charts.conf("nova")["DEFAULT"] if line.startswith("graceful")).split()[-1])
+        for obj in charts.with_pods(charts.defaults("nova")):
+            if obj["metadata"]["name"] in ("nova-compute", "nova-conductor", "nova-scheduler"):
+                self.assertGreater(charts.pod_spec(obj)["terminationGracePeriodSeconds"], wanted)
+
+    def test_identity_of_a_chassis_is_the_nodes_name(self):
+        """atmosphere 745: a chassis that came back under another identity."""
+        script = (charts.ROOT / "ovn" / "files" / "controller.sh").read_text()
+        self.assertIn("external-ids:system-id=$NODE_NAME", script)
+
+
+class Visible(unittest.TestCase):
+    def test_hypervisors_see_no_database(self):
+        self.assertIn("database", charts.conf("nova"))
+        compute = charts.conf("nova", kind="compute")
+        self.assertFalse({"database", "api_database", "keystone_authtoken"} & set(compute))
+        self.assertNotRegex(str(compute), "db-pw|mysql")
+        self.assertIn("transport_url", str(compute["DEFAULT"]))
+        mounted = charts.pod_spec(daemonset("nova", "nova-compute"))["volumes"]
+        self.assertRegex(next(v for v in mounted if v["name"] == "etc")["secret"]["secretName"], "^nova-compute-")
+
+    def test_the_metadata_agent_sees_its_shared_secret_only(self):
+        agent = str(charts.conf("neutron", kind="agent", file="ovn_metadata_agent.ini"))
+        self.assertIn("metadata-pw", agent)
+        self.assertNotRegex(agent, "neutron-pw|db-pw|mq-pw")
+
+    def test_a_fake_hypervisor_touches_no_switch(self):
+        values = {"conf": {"nova": {"DEFAULT": {"compute_driver": "fake.FakeDriverWithoutFakeNodes"}}}}
+        volumes = {v["name"] for v in charts.pod_spec(daemonset("nova", "nova-compute", values))["volumes"]}
+        self.assertIn("nova-data", volumes)
+        self.assertFalse({"libvirt-run", "openvswitch-run", "terminals"} & volumes)
+
+
+class Databases(unittest.TestCase):
+    def test_one_user_three_databases(self):
+        secret = charts.find(charts.defaults("nova"), "Secret", "nova-db-user")
+        self.assertEqual(set(secret["data"]), {"DB_CONNECTION", "DB_CONNECTION_API", "DB_CONNECTION_CELL0"})
+        job = charts.find(charts.defaults("nova"), "Job", "nova-db-init")
+        self.assertLessEqual(set(secret["data"]), {v["name"] for v in charts.pod_spec(job)["containers"][0]["env"]})
+
+    def test_cells_follow_the_configuration(self):
+        """A cell's URLs are patterns: a stored password would be an old one after the next change."""
+        script = (charts.ROOT / "nova" / "files" / "db-sync.sh").read_text()
+        self.assertEqual(script.count("{password}"), 2)
+
+    def test_no_unencrypted_migration_by_default(self):
+        self.assertIn("listen_tcp = 0", charts.etc(charts.defaults("libvirt"))["libvirtd.conf"])
+
+
+class Broker(unittest.TestCase):
+    def definitions(self, values=None):
+        return json.loads(charts.etc(charts.objects("rabbitmq", values))["definitions.json"])
+
+    def test_each_service_has_its_own_user_and_host(self):
+        """infra-operator PR 577: what one service leaves is not another's."""
+        found = self.definitions()
+        self.assertEqual([(p["user"], p["vhost"]) for p in found["permissions"]], [("neutron", "neutron"), ("nova", "nova")])
+        for chart in ("neutron", "nova"):
+            url = next(line for line in charts.conf(chart)["DEFAULT"] if line.startswith("transport_url"))
+            self.assertIn(f"rabbit://{chart}:{chart}-mq-pw@rabbitmq.cloud.svc.cluster.local:5672/{chart}", url)
+
+    def test_another_user(self):
+        more = {"endpoints": {"oslo_messaging": {"auth": {"cinder": {"username": "cinder", "password": "x"}}, "path": {"cinder": "/cinder"}}}}
+        self.assertIn({"name": "cinder"}, self.definitions(more)["vhosts"])
+
+    def test_lists_become_numbered_options(self):
+        text = charts.etc(charts.objects("rabbitmq", {"conf": {"rabbitmq": {"auth_backends": ["internal", "cache"]}}}))["rabbitmq.conf"]
+        self.assertIn("auth_backends.1 = internal\nauth_backends.2 = cache\n", text)
+
+
+class Scripts(unittest.TestCase):
+    def test_connected(self):
+        script = charts.ROOT / "toolkit" / "files" / "connected.sh"
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = str(server.getsockname()[1])
+            self.assertEqual(subprocess.run(["bash", script, port], check=False).returncode, 1)
+            with socket.create_connection(server.getsockname()):
+                self.assertEqual(subprocess.run(["bash", script, port], check=False).returncode, 0)
+
+    def compute(self, **given):
+        """What the script of nova-compute says on this machine, without a hypervisor."""
+        with tempfile.TemporaryDirectory() as folder:
+            state = pathlib.Path(folder)
+            (state / "nova-compute").write_text("#!/bin/sh\necho started\n")
+            (state / "nova-compute").chmod(0o755)
+            (state / "mkdir").write_text("#!/bin/sh\n")
+            (state / "mkdir").chmod(0o755)
+            text = (charts.ROOT / "nova" / "files" / "compute.sh").read_text().replace("/dev/kvm", given.pop("kvm"))
+            return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False,
+                                  env={"PATH": f"{folder}:{os.environ['PATH']}", "OS_DEFAULT__HOST": "node7", **given})
+
+    def test_kvm_that_is_not_there(self):
+        done = self.compute(kvm="/nonexistent", DRIVER="libvirt.LibvirtDriver", VIRT_TYPE="kvm")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("node node7 has no /nonexistent", done.stderr)
+        self.assertIn("virt_type to qemu", done.stderr)
+
+    def test_fake_needs_nothing(self):
+        done = self.compute(kvm="/nonexistent", DRIVER="fake.FakeDriverWithoutFakeNodes", VIRT_TYPE="kvm")
+        self.assertEqual((done.returncode, done.stdout), (0, "started\n"), done.stderr)
+
+    def test_card_that_is_not_there(self):
+        script = charts.ROOT / "ovn" / "files" / "lib.sh"
+        done = subprocess.run(["bash", "-c", f". {script}; need_card eth77 network.interface.tunnel"], capture_output=True, text=True,
+                              check=False, env={**os.environ, "NODE_NAME": "node7", "TUNNEL_CARD": "", "DATAPATH": "system"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("node node7 has no network card eth77, which network.interface.tunnel names", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,250 @@
+#!/bin/bash
+# Text in single quotes is for the shell in the client pod.
+# shellcheck disable=SC2016
+#
+# VMs without the operator, as docs/compute-by-hand.md tells it: all charts by helm, VMs by the openstack command, on every
+# node of the cluster; VMs that outlive the pods of their node; removal that leaves nothing on a node.
+# On a cluster of dev/k8s/up.sh only, with the images infra, openstack and compute on its nodes. RELEASE is OpenStack's.
+# dev/test: tier real
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/e2e/lib.sh
+. "$HERE/lib.sh"
+# shellcheck source=dev/lib.sh
+. "$HERE/../../dev/lib.sh"
+# shellcheck source=dev/k8s/cluster.sh
+. "$HERE/../../dev/k8s/cluster.sh"
+
+CHARTS=$HERE/../../charts/openstack
+NS=${NAMESPACE:-vms-by-hand}
+RELEASE=${RELEASE:-2026.2}
+WORK=$(mktemp -d)
+SERVICES=(mariadb memcached rabbitmq keystone glance placement ovn neutron libvirt nova)
+# What runs on every node with VMs.
+ON_NODES=(libvirt:libvirt nova:compute ovn:openvswitch-db ovn:openvswitch-vswitchd ovn:controller-gw neutron:ovn-metadata-agent)
+OUTSIDE=172.24.4 # network of the floating IPs: the machine reaches it through node 1
+
+k() { kubectl -n "$NS" "$@"; }
+in_client() { timeout 300 kubectl -n "$NS" exec client -- bash -euc "$1"; }
+
+clean_up() {
+  ip route del "$OUTSIDE.0/24" 2>/dev/null || true
+  kubectl delete namespace "$NS" --ignore-not-found --wait >/dev/null || true
+  kubectl label nodes --all openstack-compute-node- vms-by-hand-gateway- >/dev/null || true
+  rm -rf "$WORK"
+}
+
+# Values of this kind of cluster: no kernel module, no virtualisation, a second card between the nodes, one way outside.
+values() {
+  "$CHARTS/make-values.sh" "$WORK/passwords.yaml"
+  cat >"$WORK/ovn.yaml" <<'YAML'
+conf: {ovn_bridge_datapath_type: netdev}
+network: {interface: {tunnel: eth1}}
+labels: {ovn_controller_gw: {node_selector_key: vms-by-hand-gateway, node_selector_value: "yes"}}
+YAML
+  cat >"$WORK/nova.yaml" <<'YAML'
+conf: {nova: {libvirt: {virt_type: qemu}}}
+YAML
+  for chart in "${SERVICES[@]}"; do
+    [ -e "$WORK/$chart.yaml" ] || echo '{}' >"$WORK/$chart.yaml"
+    # Every image of a task names its release.
+    sed -n "s#^    \([a-z_]*\): kupenstack.local/\(openstack\|compute\):.*#\1=kupenstack.local/\2:$RELEASE#p" "$CHARTS/$chart/values.yaml" >"$WORK/$chart.tags"
+  done
+  kubectl create namespace "$NS"
+  kubectl label nodes --all openstack-compute-node=enabled
+  kubectl label node node1 vms-by-hand-gateway=yes
+}
+
+apply() {
+  local chart=$1 tags=()
+  mapfile -t tags < <(sed 's/^/--set=images.tags./' "$WORK/$chart.tags")
+  helm upgrade --install "$chart" "$CHARTS/$chart" -n "$NS" -f "$WORK/passwords.yaml" -f "$WORK/$chart.yaml" "${tags[@]}"
+}
+
+# Databases and what needs no job first; then the services, whose jobs wait for what they need.
+install_all() {
+  local chart
+  for chart in mariadb memcached rabbitmq ovn libvirt keystone glance placement neutron nova; do apply "$chart" || return; done
+}
+
+# What is replaced on demand only has no rollout that kubectl could follow.
+nodes_ready() {
+  k get daemonsets -o 'jsonpath={range .items[*]}{.status.desiredNumberScheduled} {.status.numberReady}{"\n"}{end}' |
+    awk '$1 != $2 {exit 1}'
+}
+rolled_out() {
+  k get deployments,statefulsets -o name | xargs -n 1 kubectl -n "$NS" rollout status --timeout=300s || return
+  within 300 nodes_ready
+}
+
+client() {
+  k apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: client
+      image: kupenstack.local/openstack:$RELEASE
+      command: [sleep, infinity]
+      env: [{name: HOME, value: /tmp}]
+      envFrom: [{secretRef: {name: keystone-keystone-admin}}]
+YAML
+  k wait --for=condition=Ready pod/client --timeout=60s
+  kubectl -n "$NS" exec -i client -- bash -c 'cat >/tmp/tiny.qcow2' <"$DISK"
+}
+
+hypervisors() { in_client 'openstack hypervisor list -f value -c "Hypervisor Hostname" -c State | sort | tr "\n" " "'; }
+wanted_hypervisors() { for n in $(running_nodes); do printf 'node%s up ' "$n"; done; }
+all_hypervisors() { [ "$(hypervisors)" = "$(wanted_hypervisors)" ]; }
+
+# The machine is the router of the network outside.
+way_outside() {
+  within 60 in_node 1 ip link set br-ex up || return
+  in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
+  ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
+}
+
+networks() {
+  in_client '
+    openstack image create --disk-format qcow2 --container-format bare --file /tmp/tiny.qcow2 tiny -f value -c status
+    openstack flavor create --ram 128 --vcpus 1 --disk 1 tiny -f value -c id
+    openstack network create --external --provider-network-type flat --provider-physical-network public public -f value -c id
+    openstack subnet create --network public --subnet-range '$OUTSIDE'.0/24 --gateway '$OUTSIDE'.1 --no-dhcp \
+      --allocation-pool start='$OUTSIDE'.50,end='$OUTSIDE'.200 public -f value -c id
+    openstack network create demo -f value -c id
+    openstack subnet create --network demo --subnet-range 10.77.0.0/24 demo -f value -c id
+    openstack router create --external-gateway public demo -f value -c id
+    openstack router add subnet demo demo
+    openstack security group create demo -f value -c id
+    openstack security group rule create --protocol icmp demo -f value -c id
+    openstack security group rule create --protocol tcp --dst-port 80 demo -f value -c id'
+}
+
+# server N [USER-DATA]: VM N on node N.
+server() {
+  in_client "
+    printf '%s' '${2:-:}' >/tmp/user-data
+    openstack server create --flavor tiny --image tiny --network demo --security-group demo --user-data /tmp/user-data \
+      --os-compute-api-version 2.95 --host node$1 --wait vm$1 -f value -c status | grep -x ACTIVE"
+}
+
+floating_ip() { # sets FIP
+  FIP=$(in_client 'ip=$(openstack floating ip create public -f value -c floating_ip_address)
+    openstack server add floating ip vm1 $ip; echo $ip')
+  [[ $FIP == "$OUTSIDE".* ]]
+}
+
+http() { curl -sf -m 2 --noproxy "*" "http://$FIP/"; }
+answers() { http | grep -q '^hello from vm1'; }
+metadata() { http | grep -q '"name": "vm1"'; }
+console() { in_client 'openstack console log show vm1' | grep -q 'TINY: metadata ok'; }
+console_page() {
+  local url
+  url=$(in_client 'openstack console url show vm1 -f value -c url') || return
+  in_client "curl -sf -m 5 -o /dev/null '$url'"
+}
+sibling_ip() { in_client 'openstack server show vm1 -f value -c addresses' | grep -o '10\.77\.0\.[0-9]*'; }
+other_node_reached() { in_client 'openstack console log show vm2' | grep -q 'PEER: hello from vm1'; }
+
+vm_processes() { pgrep -f 'qemu-system.* -name guest=' | sort || true; }
+pods_of_nodes() {
+  local pair
+  for pair in "${ON_NODES[@]}"; do k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name; done
+}
+
+# Ask five times a second while what runs beneath the VM is replaced.
+survive() {
+  local before asked=0 lost=0 end
+  before=$(vm_processes)
+  mapfile -t pods < <(pods_of_nodes)
+  k delete --wait=false "${pods[@]}"
+  end=$((SECONDS + 45))
+  while [ $SECONDS -lt $end ]; do
+    asked=$((asked + 1))
+    curl -sf -m 1 --noproxy '*' -o /dev/null "http://$FIP/" || lost=$((lost + 1))
+    sleep 0.2
+  done
+  echo "$lost of $asked requests lost" >&3
+  rolled_out && [ "$before" = "$(vm_processes)" ] && within 20 answers
+}
+
+reboot_hard() { in_client 'openstack server reboot --hard --wait vm1' && within 60 answers; }
+services_up() { is '' in_client 'openstack compute service list -f value -c State -c Binary | grep -v "^.* up$" || true'; }
+
+workloads() { k get pods -l 'component,!job-name,!batch.kubernetes.io/job-name' -o 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
+unchanged_upgrade() {
+  local before chart
+  before=$(workloads)
+  for chart in "${SERVICES[@]}"; do apply "$chart" || return; done
+  is "$before" workloads
+}
+
+# Hypervisors hold what is the cloud's; only their own pods can take it away.
+clean_nodes() {
+  local pair pod
+  for pair in neutron:ovn-metadata-agent libvirt:libvirt ovn:openvswitch-vswitchd; do
+    for pod in $(k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name); do
+      k exec "$pod" -- bash /scripts/clean-node.sh || return
+    done
+  done
+}
+servers_gone() { in_client 'for vm in $(openstack server list -f value -c ID); do openstack server delete --wait $vm; done'; }
+refused_while_there_are_vms() { not k exec "$(k get pods -l application=libvirt -o name | head -n 1)" -- bash /scripts/clean-node.sh; }
+
+uninstall() {
+  local i
+  for ((i = ${#SERVICES[@]} - 1; i >= 0; i--)); do helm uninstall "${SERVICES[i]}" -n "$NS" || return; done
+  k wait --for=delete pod -l 'component' --field-selector status.phase=Running --timeout=180s
+}
+
+left_on_nodes() {
+  local n
+  for n in $(running_nodes); do
+    in_node "$n" ip -brief link | awk '/^(br-|ovs-|tap|genev)/ {print $1}'
+    in_node "$n" ip netns list | grep ovnmeta- || true
+    in_node "$n" find /var/lib/nova /var/lib/libvirt /var/lib/openvswitch -mindepth 1
+    in_node "$n" ip -4 -oneline addr show dev eth1 | grep -q "$TUNNEL_NET" || echo "node$n: eth1 has lost its address"
+  done
+  vm_processes
+}
+
+main() {
+  local nodes
+  nodes=$(running_nodes | wc -l)
+  [ "$nodes" != 0 ] || die "this test needs the local cluster"
+  DISK=$("$HERE/../../images/build.sh" vm | cut -f 3)
+  trap clean_up EXIT
+  exec 3>&1
+  ok "namespace, values, labels" values
+  ok "helm install of all charts" install_all
+  ok "everything is rolled out" rolled_out
+  ok "a client pod" client
+  ok "every labelled node is a hypervisor" within 90 all_hypervisors
+  ok "a way to the network outside" way_outside
+  ok "image, flavor, networks, router" networks
+  ok "a VM" server 1
+  ok "a floating IP" floating_ip
+  ok "the VM answers HTTP through it" within 60 answers
+  ok "it knows its metadata" metadata
+  ok "its console has a log" console
+  ok "its console has a page" console_page
+  if [ "$nodes" -gt 1 ]; then
+    ok "a VM on the second node" server 2 "echo PEER: \$(wget -q -T 5 -O - http://$(sibling_ip)/ | head -n 1)"
+    ok "it reaches the first one" within 60 other_node_reached
+  fi
+  ok "VMs outlive all pods of their nodes at once" survive
+  ok "and are still controlled" reboot_hard
+  ok "all services of Nova are up" within 60 services_up
+  ok "an unchanged upgrade replaces no pod" unchanged_upgrade
+  ok "nodes with VMs are not cleaned" refused_while_there_are_vms
+  ok "VMs are deleted" servers_gone
+  ok "nodes are cleaned" clean_nodes
+  ok "helm uninstall" uninstall
+  ok "nothing is left on the nodes" is "" left_on_nodes
+  finish
+}
+
+main "$@"
