@@ -15,6 +15,7 @@ NAMESPACES = {
     "glance": ["castellan.config", "glance", "glance.api", "glance.cache", "glance.manage", "glance.multi_store",
                "glance.scrubber", "glance.store", "keystonemiddleware.auth_token", "os_brick", "oslo.concurrency", "oslo.db",
                "oslo.limit", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "oslo.reports", "osprofiler"],
+    "placement": ["placement.conf", "keystonemiddleware.auth_token", "oslo.log", "oslo.middleware", "oslo.policy"],
 }
 # Sections named by the user: a store of Glance, a federation protocol of Keystone.
 ANY = "*"

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 use crate::{
-    cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack},
+    cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack, Placement, RabbitMQ},
     resources::{ClusterImage, Image},
 };
 
@@ -16,6 +16,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Memcached::crd(),
         Keystone::crd(),
         Glance::crd(),
+        RabbitMQ::crd(),
+        Placement::crd(),
         Image::crd(),
         ClusterImage::crd(),
     ];

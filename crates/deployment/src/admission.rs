@@ -2,7 +2,9 @@
 //! object.
 
 use kube::{Resource, core::NamespaceResourceScope};
-use kupenstack_api::cluster::{GROUP, Glance, Keystone, MariaDB, Memcached, OpenStack, ServiceResource};
+use kupenstack_api::cluster::{
+    GROUP, Glance, Keystone, MariaDB, Memcached, OpenStack, Placement, RabbitMQ, ServiceResource,
+};
 use kupenstack_core::admission::{Findings, Rule};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,6 +27,8 @@ pub fn rules(cloud_namespace: &str) -> Vec<Rule> {
         rule::<Memcached>(Kind::Memcached, cloud_namespace),
         rule::<Keystone>(Kind::Keystone, cloud_namespace),
         rule::<Glance>(Kind::Glance, cloud_namespace),
+        rule::<RabbitMQ>(Kind::RabbitMQ, cloud_namespace),
+        rule::<Placement>(Kind::Placement, cloud_namespace),
     ]
 }
 
@@ -121,6 +125,8 @@ fn child(kind: Kind, spec: Value) -> Result<Request, serde_json::Error> {
         Kind::Memcached => request(&Memcached::new(name, serde_json::from_value(spec)?)),
         Kind::Keystone => request(&Keystone::new(name, serde_json::from_value(spec)?)),
         Kind::Glance => request(&Glance::new(name, serde_json::from_value(spec)?)),
+        Kind::RabbitMQ => request(&RabbitMQ::new(name, serde_json::from_value(spec)?)),
+        Kind::Placement => request(&Placement::new(name, serde_json::from_value(spec)?)),
     })
 }
 

@@ -6,7 +6,7 @@ use futures::{StreamExt, future::ready, stream::BoxStream};
 use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
 use kupenstack_api::{
     HasConditions,
-    cluster::{Glance, Keystone, MariaDB, Memcached, ServiceResource},
+    cluster::{Glance, Keystone, MariaDB, Memcached, Placement, RabbitMQ, ServiceResource},
 };
 use kupenstack_core::conditions;
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
@@ -41,6 +41,8 @@ impl Board {
             (Kind::Memcached, watch::<Memcached>(context, namespace)),
             (Kind::Keystone, watch::<Keystone>(context, namespace)),
             (Kind::Glance, watch::<Glance>(context, namespace)),
+            (Kind::RabbitMQ, watch::<RabbitMQ>(context, namespace)),
+            (Kind::Placement, watch::<Placement>(context, namespace)),
         ];
         Arc::new(Self { watched })
     }

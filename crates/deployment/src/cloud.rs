@@ -208,7 +208,8 @@ impl Cloud {
 
     fn summary(&self, kind: Kind, cloud: &OpenStack) -> Option<ServiceSummary> {
         let standing = match self.board.standing(kind) {
-            None if !enabled(kind, cloud) => Standing {
+            // a service that nobody asked for is no news
+            None if !enabled(kind, cloud) && services::of(kind).by_default() => Standing {
                 ready: false,
                 available: false,
                 stalled: false,
@@ -292,7 +293,8 @@ const ENABLED: &str = "enabled";
 
 /// Whether the cloud is to have the service.
 pub(crate) fn enabled(kind: Kind, cloud: &OpenStack) -> bool {
-    services::of(kind).declared_by(&cloud.spec)[ENABLED] != false
+    let service = services::of(kind);
+    service.declared_by(&cloud.spec)[ENABLED].as_bool().unwrap_or(service.by_default())
 }
 
 /// Whether the cloud made the service's object.
@@ -324,11 +326,11 @@ mod tests {
         let conf = json!({"DEFAULT": {"debug": true}});
         let from = json!([{"configMapRef": {"name": "all"}}]);
         let cloud = cloud(json!({"common": {"conf": conf, "confFrom": from}}));
-        for kind in [Kind::Keystone, Kind::Glance] {
+        for kind in [Kind::Keystone, Kind::Glance, Kind::Placement] {
             let spec = declared(kind, &cloud);
             assert_eq!((&spec["commonConf"], &spec["commonConfFrom"]), (&conf, &from));
         }
-        for kind in [Kind::MariaDB, Kind::Memcached] {
+        for kind in [Kind::MariaDB, Kind::Memcached, Kind::RabbitMQ] {
             assert_eq!(declared(kind, &cloud), json!({"release": "2026.2", "region": "default"}));
         }
     }
@@ -345,6 +347,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn vms_are_not_part_of_a_cloud_unless_asked_for() {
+        let wanted = |cloud: &OpenStack| {
+            Kind::ALL.map(|k| enabled(k, cloud).then(|| k.object())).into_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(wanted(&cloud(json!({}))), ["mariadb", "memcached", "keystone", "glance"]);
+        let asked = cloud(json!({"services": {"rabbitmq": {"enabled": true}, "glance": {"enabled": false}}}));
+        assert_eq!(wanted(&asked), ["mariadb", "memcached", "keystone", "rabbitmq"]);
+    }
+
     /// The admission rules are text in the API's types, the dependencies are data here.
     #[test]
     fn admission_refuses_to_switch_off_exactly_what_others_need() {
@@ -355,7 +367,9 @@ mod tests {
         let mut expected = Vec::new();
         for (needed, dependent) in Kind::ALL.iter().flat_map(|k| Kind::ALL.map(|d| (*k, d))) {
             if services::depends_on(dependent, needed) {
-                let field = |kind: Kind| format!("self.?{}.?enabled.orValue(true)", kind.object());
+                let field = |kind: Kind| {
+                    format!("self.?{}.?enabled.orValue({})", kind.object(), services::of(kind).by_default())
+                };
                 expected.push(format!("{} || !{}", field(needed), field(dependent)));
             }
         }

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::the_database_with_its_guests(Kind::MariaDB, DeletionPolicy::Delete, &[Kind::MariaDB, Kind::Keystone])]
+    #[case::the_database_with_its_guests(Kind::MariaDB, DeletionPolicy::Delete, &[Kind::MariaDB, Kind::Keystone, Kind::Placement])]
     #[case::the_database_that_stays(Kind::MariaDB, DeletionPolicy::Retain, &[])]
     #[case::images(Kind::Glance, DeletionPolicy::Delete, &[Kind::Glance])]
     #[case::a_guest_of_the_database(Kind::Keystone, DeletionPolicy::Retain, &[])]

@@ -22,10 +22,13 @@ pub(crate) enum Kind {
     Memcached,
     Keystone,
     Glance,
+    RabbitMQ,
+    Placement,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::MariaDB, Self::Memcached, Self::Keystone, Self::Glance];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::MariaDB, Self::Memcached, Self::Keystone, Self::Glance, Self::RabbitMQ, Self::Placement];
 
     /// The kind's name in the API.
     pub(crate) fn name(self) -> &'static str {
@@ -34,6 +37,8 @@ impl Kind {
             Self::Memcached => "Memcached",
             Self::Keystone => "Keystone",
             Self::Glance => "Glance",
+            Self::RabbitMQ => "RabbitMQ",
+            Self::Placement => "Placement",
         }
     }
 
@@ -44,6 +49,8 @@ impl Kind {
             Self::Memcached => "memcached",
             Self::Keystone => "keystone",
             Self::Glance => "glance",
+            Self::RabbitMQ => "rabbitmq",
+            Self::Placement => "placement",
         }
     }
 }
@@ -90,6 +97,11 @@ impl File {
 pub(crate) trait Service: Send + Sync + 'static {
     /// Which service this is.
     fn kind(&self) -> Kind;
+
+    /// Whether a cloud has the service unless its spec says otherwise.
+    fn by_default(&self) -> bool {
+        true
+    }
 
     /// Services that must be ready before this one starts.
     fn dependencies(&self) -> &'static [Kind];

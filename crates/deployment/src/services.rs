@@ -4,6 +4,8 @@ mod glance;
 mod keystone;
 mod mariadb;
 mod memcached;
+mod placement;
+mod rabbitmq;
 
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub(crate) fn of(kind: Kind) -> &'static dyn Service {
         Kind::Memcached => &memcached::Memcached,
         Kind::Keystone => &keystone::Keystone,
         Kind::Glance => &glance::Glance,
+        Kind::RabbitMQ => &rabbitmq::RabbitMQ,
+        Kind::Placement => &placement::Placement,
     }
 }
 
@@ -47,5 +51,7 @@ pub(crate) fn controllers(
         controller::<cluster::Memcached>(memcached::Memcached, context, engine, board, references, namespace),
         controller::<cluster::Keystone>(keystone::Keystone, context, engine, board, references, namespace),
         controller::<cluster::Glance>(glance::Glance, context, engine, board, references, namespace),
+        controller::<cluster::RabbitMQ>(rabbitmq::RabbitMQ, context, engine, board, references, namespace),
+        controller::<cluster::Placement>(placement::Placement, context, engine, board, references, namespace),
     ]
 }

@@ -52,13 +52,18 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
 }
 
 /// Where each credential is in the charts' values: to write it there, and to find it in a release made by hand.
-const CREDENTIALS: [(Kind, &str, &[&str]); 6] = [
+const CREDENTIALS: [(Kind, &str, &[&str]); 11] = [
     (Kind::MariaDB, ROOT_PASSWORD, &["endpoints", "oslo_db", "auth", "admin", "password"]),
     (Kind::Memcached, CACHE_KEY, &["endpoints", "oslo_cache", "auth", "memcache_secret_key"]),
     (Kind::Keystone, ADMIN_PASSWORD, &["endpoints", "identity", "auth", "admin", "password"]),
     (Kind::Keystone, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "keystone", "password"]),
     (Kind::Glance, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "glance", "password"]),
     (Kind::Glance, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "glance", "password"]),
+    (Kind::RabbitMQ, ERLANG_COOKIE, &["endpoints", "oslo_messaging", "auth", "erlang_cookie"]),
+    (Kind::RabbitMQ, BROKER_NEUTRON, &["endpoints", "oslo_messaging", "auth", "neutron", "password"]),
+    (Kind::RabbitMQ, BROKER_NOVA, &["endpoints", "oslo_messaging", "auth", "nova", "password"]),
+    (Kind::Placement, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "placement", "password"]),
+    (Kind::Placement, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "placement", "password"]),
 ];
 
 /// Path of a service's credential in the values.
@@ -109,5 +114,11 @@ pub(crate) const ADMIN_PASSWORD: &str = "admin-password";
 pub(crate) const CACHE_KEY: &str = "memcache-secret-key";
 /// Key of a service's password at the database.
 pub(crate) const DB_PASSWORD: &str = "db-password";
+/// Key of what the broker's own tools prove themselves with.
+pub(crate) const ERLANG_COOKIE: &str = "erlang-cookie";
+/// Key of Neutron's password at the broker.
+pub(crate) const BROKER_NEUTRON: &str = "neutron-password";
+/// Key of Nova's password at the broker.
+pub(crate) const BROKER_NOVA: &str = "nova-password";
 /// Key of a service's password at Keystone.
 pub(crate) const SERVICE_PASSWORD: &str = "service-password";

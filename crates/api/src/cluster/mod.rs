@@ -6,6 +6,8 @@ mod keystone;
 mod mariadb;
 mod memcached;
 mod openstack;
+mod placement;
+mod rabbitmq;
 mod service;
 
 pub use configuration::{CommonConf, ConfSource, EffectiveOption, FileSource, Files, ObjectKey, ObjectKeys};
@@ -16,6 +18,8 @@ pub use memcached::{Memcached, MemcachedReplicas, MemcachedSpec, MemcachedTempla
 pub use openstack::{
     ImageSource, OpenStack, OpenStackSpec, OpenStackStatus, Projects, ServiceSummary, Services, Storage,
 };
+pub use placement::{Placement, PlacementReplicas, PlacementSpec, PlacementTemplate};
+pub use rabbitmq::{RabbitMQ, RabbitMQSpec, RabbitMQTemplate};
 pub use service::{
     CommonSpec, Conf, DeletionPolicy, FailedChange, ServiceResource, ServiceStatus, Settings, Step, StepState,
     VolumeClaim,

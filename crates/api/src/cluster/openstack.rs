@@ -11,6 +11,8 @@ use super::{
     keystone::KeystoneTemplate,
     mariadb::MariaDBTemplate,
     memcached::MemcachedTemplate,
+    placement::PlacementTemplate,
+    rabbitmq::RabbitMQTemplate,
     service::{DeletionPolicy, default_region},
 };
 use crate::{Conditions, HasConditions, common::is_default};
@@ -67,7 +69,7 @@ pub struct OpenStackSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
 
-    /// Options for every service that has an oslo.config file: Keystone, Glance.
+    /// Options for every service that has an oslo.config file: Keystone, Glance, Placement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub common: CommonConf,
 
@@ -125,6 +127,9 @@ pub struct Storage {
     {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "mariadb.enabled: Glance needs MariaDB; keep it, or set glance.enabled to false too"},
     {"rule": "self.?memcached.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "memcached.enabled: Glance needs Memcached; keep it, or set glance.enabled to false too"},
     {"rule": "self.?keystone.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "keystone.enabled: Glance needs Keystone; keep it, or set glance.enabled to false too"},
+    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "mariadb.enabled: Placement needs MariaDB; keep it, or set placement.enabled to false too"},
+    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "memcached.enabled: Placement needs Memcached; keep it, or set placement.enabled to false too"},
+    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "keystone.enabled: Placement needs Keystone; keep it, or set placement.enabled to false too"},
 ]))]
 pub struct Services {
     /// The database.
@@ -139,6 +144,12 @@ pub struct Services {
     /// The image service.
     #[serde(default, skip_serializing_if = "is_default")]
     pub glance: GlanceTemplate,
+    /// The message broker. Not part of a cloud unless it is enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rabbitmq: RabbitMQTemplate,
+    /// The placement service. Not part of a cloud unless it is enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub placement: PlacementTemplate,
 }
 
 /// Which namespaces become projects of the cloud.

@@ -60,7 +60,10 @@ mod tests {
     fn nothing_named_selects_all() {
         let all = of(&[]).unwrap();
         assert!(all.any_of(&rbac::CLOUD) && all.any_of(&rbac::RESOURCES));
-        assert_eq!(all.to_string(), "clusterimage,glance,image,keystone,mariadb,memcached,openstack,projects");
+        assert_eq!(
+            all.to_string(),
+            "clusterimage,glance,image,keystone,mariadb,memcached,openstack,placement,projects,rabbitmq"
+        );
     }
 
     #[test]

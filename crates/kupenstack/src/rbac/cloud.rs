@@ -10,6 +10,8 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "memcached", rights: &[EVENTS, ROLLOUT, CACHE] },
     Controller { name: "keystone", rights: &[EVENTS, ROLLOUT, IDENTITY] },
     Controller { name: "glance", rights: &[EVENTS, ROLLOUT, IMAGE] },
+    Controller { name: "rabbitmq", rights: &[EVENTS, ROLLOUT, BROKER] },
+    Controller { name: "placement", rights: &[EVENTS, ROLLOUT, RESOURCES] },
 ];
 
 const PATCH: &[&str] = &["patch"];
@@ -54,7 +56,7 @@ const CLUSTER_ID: &[Right] = &[Right {
 const SERVICES: &[Right] = &[Right {
     scope: Scope::CloudNamespace,
     group: OURS,
-    resources: &["mariadbs", "memcacheds", "keystones", "glances"],
+    resources: &["mariadbs", "memcacheds", "keystones", "glances", "rabbitmqs", "placements"],
     names: &[],
     verbs: &["get", "list", "watch", "create", "patch", "delete"],
     why: "one object per service of the cloud",
@@ -96,6 +98,8 @@ const DATABASE: &[Right] = service!("mariadbs");
 const CACHE: &[Right] = service!("memcacheds");
 const IDENTITY: &[Right] = service!("keystones");
 const IMAGE: &[Right] = service!("glances");
+const BROKER: &[Right] = service!("rabbitmqs");
+const RESOURCES: &[Right] = service!("placements");
 
 const EVENTS: &[Right] = &[
     Right {

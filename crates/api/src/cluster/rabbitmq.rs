@@ -1,0 +1,61 @@
+//! `RabbitMQ`: the message broker of the cloud.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_kind};
+
+/// The message broker that the services of networks and VMs talk through.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.kupenstack.io",
+    version = "v1",
+    kind = "RabbitMQ",
+    plural = "rabbitmqs",
+    namespaced,
+    category = "kupenstack",
+    status = "ServiceStatus",
+    derive = "PartialEq",
+    validation = Rule::new("self.metadata.name == 'rabbitmq'").message("the name must be 'rabbitmq': one cloud has one RabbitMQ"),
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
+    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RabbitMQSpec {
+    /// What all services share.
+    #[serde(flatten)]
+    pub common: CommonSpec,
+
+    /// The volume that holds users and messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeClaim>,
+}
+
+/// `RabbitMQ` as a part of `OpenStack`: every field that is set here is set on the `RabbitMQ` object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RabbitMQTemplate {
+    /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+
+    /// Configuration, images, placement.
+    #[serde(flatten)]
+    pub settings: Settings,
+
+    /// The volume that holds users and messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeClaim>,
+}
+
+service_kind!(RabbitMQ {
+    fn volume(&self) -> Option<&VolumeClaim> {
+        self.spec.volume.as_ref()
+    }
+});

@@ -1,0 +1,78 @@
+//! Placement: what resources hypervisors have.
+
+use futures::{FutureExt, future::BoxFuture};
+use kupenstack_api::cluster::OpenStackSpec;
+use serde_json::{Value, json};
+
+use crate::{
+    catalogue::Part,
+    credentials::Generated,
+    probe::{self, NotProven},
+    service::{File, Format, Kind, Request, Secrets, Service},
+    values::{DB_PASSWORD, SERVICE_PASSWORD},
+};
+
+pub(crate) struct Placement;
+
+impl Service for Placement {
+    fn kind(&self) -> Kind {
+        Kind::Placement
+    }
+
+    fn by_default(&self) -> bool {
+        false
+    }
+
+    fn dependencies(&self) -> &'static [Kind] {
+        &[Kind::MariaDB, Kind::Memcached, Kind::Keystone]
+    }
+
+    fn credentials(&self) -> &'static [Generated] {
+        &[Generated::Password(DB_PASSWORD), Generated::Password(SERVICE_PASSWORD)]
+    }
+
+    fn images(&self) -> &'static [(&'static str, Part)] {
+        &[
+            ("placement", Part::OpenStack),
+            ("placement_db_sync", Part::OpenStack),
+            ("db_init", Part::OpenStack),
+            ("ks_register", Part::OpenStack),
+            ("dep_check", Part::OpenStack),
+        ]
+    }
+
+    fn component(&self) -> &'static str {
+        "api"
+    }
+
+    fn format(&self) -> Format {
+        Format::Oslo
+    }
+
+    fn files(&self) -> &'static [File] {
+        &[File::Policy, File::Logging]
+    }
+
+    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
+        json!({})
+    }
+
+    fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
+        json!(cloud.services.placement)
+    }
+
+    fn endpoint(&self, namespace: &str) -> String {
+        format!("http://placement.{namespace}.svc:8778")
+    }
+
+    fn prove<'a>(&'a self, request: &'a Request, _secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+        async move {
+            let host = format!("placement.{}.svc", request.namespace);
+            let greeting = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            // the versions, which everybody may read: the server, its application and its configuration are sound
+            probe::tcp(&format!("{host}:8778"), greeting.as_bytes(), |answer| answer.starts_with(b"HTTP/1.1 200 "))
+                .await
+        }
+        .boxed()
+    }
+}
