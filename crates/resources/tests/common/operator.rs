@@ -27,17 +27,17 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
+        Self::start_observing(kubernetes, work_dir, OBSERVED)
+    }
+
+    /// The same, with another longest time until a change behind our back is seen.
+    pub(crate) fn start_observing(kubernetes: Config, work_dir: PathBuf, observe_every: Duration) -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
         // images are served from this machine
         let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
         let sources = FetchSettings { guard, ..FetchSettings::default() };
-        let settings = Settings {
-            operator_namespace: OPERATOR.to_owned(),
-            work_dir,
-            work_dir_size: None,
-            sources,
-            observe_every: OBSERVED,
-        };
+        let settings =
+            Settings { operator_namespace: OPERATOR.to_owned(), work_dir, work_dir_size: None, sources, observe_every };
         let (stopped, metrics) = (stop.clone(), Arc::<Metrics>::default());
         let counted = Arc::clone(&metrics);
         let controllers = runtime.spawn(async move {

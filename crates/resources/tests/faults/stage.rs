@@ -28,6 +28,8 @@ use crate::{
     patience::answered,
 };
 
+/// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often.
+const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);
 /// Kinds without a namespace of which a stage has one object.
@@ -99,7 +101,8 @@ impl Stage {
     /// Operators that remember nothing, as many as there are to be.
     pub(crate) fn operators(&self) -> Vec<Operator> {
         let folder = |index: usize| self.folder.path().join(index.to_string());
-        (0..self.surroundings.operators).map(|index| Operator::start(self.tap.config(), folder(index))).collect()
+        let start = |index| Operator::start_observing(self.tap.config(), folder(index), OBSERVED);
+        (0..self.surroundings.operators).map(start).collect()
     }
 
     /// Removes what other stages would have to look past.
