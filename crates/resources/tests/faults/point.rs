@@ -71,6 +71,11 @@ impl Request {
         self.method == "POST" && self.what == "/v3/auth/tokens"
     }
 
+    /// Whether it tells of what was done. That goes beside the passes, and nothing depends on it.
+    pub(crate) fn is_news(&self) -> bool {
+        self.is_of_kubernetes() && self.what.contains("/events")
+    }
+
     /// Whether it can leave something behind.
     pub(crate) fn is_write(&self) -> bool {
         !matches!(self.method.as_str(), "GET" | "HEAD" | "WATCH") && !self.is_login()

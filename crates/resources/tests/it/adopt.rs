@@ -20,7 +20,7 @@ use crate::world::{self, Tenant, disk, id, is_ready, shown, until};
 fn number(tenant: &Tenant<'_>, index: u8) -> String {
     format!(
         "00000000-0000-4000-8000-{:010x}{index:02x}",
-        tenant.name.bytes().fold(0_u32, |sum, byte| sum * 31 + u32::from(byte))
+        tenant.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)))
     )
 }
 
