@@ -29,6 +29,9 @@ use super::service::{CommonSpec, ServiceStatus, Settings, service_kind};
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: Placement has no such file; those it has are policy and logging"},
+]))]
 pub struct PlacementSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -51,6 +54,9 @@ pub struct PlacementReplicas {
 /// `Placement` as a part of `OpenStack`: every field that is set here is set on the `Placement` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: Placement has no such file; those it has are policy and logging"},
+]))]
 pub struct PlacementTemplate {
     /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
