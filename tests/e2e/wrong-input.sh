@@ -87,7 +87,9 @@ nothing_on_disk() {
 turns_out_wrong() {
   ok "an Image whose file does not exist" image missing "$FILES/no-such-file.img" raw
   ok "stalls, naming spec.src" stalls missing SourceNotFound spec.src
-  ok "an Image from a server with a certificate nobody knows" image tls https://kubernetes.default.svc/disk.img raw
+  ok "an Image from the API server, which the operator reaches and users need not" image inner https://kubernetes.default.svc/version raw
+  ok "stalls, naming spec.src and who can allow it" stalls inner ForbiddenAddress "imageSources.allow"
+  ok "an Image from a server with a certificate nobody knows" image tls "https://kupenstack-webhook.$OPERATOR.svc/disk.img" raw
   ok "stalls, naming spec.src" stalls tls TLSVerificationFailed spec.src
   ok "an Image with another checksum" image sum "$FILES/tiny.qcow2" raw "sha256:$(printf '0%.0s' {1..64})"
   ok "stalls, naming spec.checksum" stalls sum ChecksumMismatch spec.checksum

@@ -31,10 +31,10 @@ use crate::{Conditions, HasConditions};
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "has(self.src) != has(self.adopt)", "message": "exactly one of src and adopt has to be given"},
-    {"rule": "has(self.src) == has(self.format)", "message": "format has to be given with src, and only with it"},
-    {"rule": "has(self.src) || !has(self.checksum)", "message": "checksum can be given only with src"},
-    {"rule": "has(self.src) == has(oldSelf.src)", "message": "an adopted image can't become a made one, or the other way round: create another Image instead"},
+    {"rule": "has(self.src) != has(self.adopt)", "fieldPath": ".src", "message": "exactly one of src and adopt has to be given"},
+    {"rule": "has(self.src) == has(self.format)", "fieldPath": ".format", "message": "format has to be given with src, and only with it"},
+    {"rule": "has(self.src) || !has(self.checksum)", "fieldPath": ".checksum", "message": "checksum can be given only with src"},
+    {"rule": "has(self.src) == has(oldSelf.src)", "fieldPath": ".src", "message": "an adopted image can't become a made one, or the other way round: create another Image instead"},
 ]))]
 pub struct ImageSpec {
     /// URL of the file, http or https. Glance can't replace an image's data, so it can't be changed.
