@@ -70,10 +70,6 @@ pub(crate) trait Actuator: Send + Sync + 'static {
 
     /// Name of the controller.
     const NAME: &'static str;
-    /// What people call the resource.
-    const NOUN: &'static str;
-    /// Kinds of the service objects that have to be ready before anything is created.
-    const SERVICES: &'static [&'static str];
     /// How many objects are worked on at once.
     const CONCURRENCY: u16;
 
@@ -93,9 +89,6 @@ pub(crate) trait Actuator: Send + Sync + 'static {
 
     /// Asks OpenStack to delete the resource. It is gone when it can't be observed any more.
     fn delete<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Step<'a, ()>;
-
-    /// The resource's identifier.
-    fn id<'a>(&self, resource: &'a Self::Resource) -> &'a str;
 
     /// Tells what users look for in the status, and whether the resource is as declared.
     fn report(

@@ -25,7 +25,7 @@ use self::{
 use crate::{
     actuator::{Actuator, Target},
     cloud::{Cloud, Site, Standing},
-    observe::Census,
+    observe::{Census, Listed},
     realm::{Realm, Worker, place_of},
     stop::{Stop, Verdict},
 };
@@ -55,9 +55,9 @@ impl<A: Actuator> Flow<A> {
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
-        let report = Report::new(A::NOUN, self.api(&object), self.events.clone(), Arc::clone(&object));
+        let report = Report::new(A::Resource::NOUN, self.api(&object), self.events.clone(), Arc::clone(&object));
         let deleting = object.meta().deletion_timestamp.is_some();
-        let result = match self.cloud.standing(A::SERVICES) {
+        let result = match self.cloud.standing(A::Resource::SERVICES) {
             standing @ (Standing::Absent | Standing::Leaving) => self.release(&report, &standing).await,
             _ if deleting => self.remove(&report).await,
             standing => self.converge(&report, &standing).await,
@@ -122,7 +122,7 @@ impl<A: Actuator> Flow<A> {
         };
         // what was made now may be the rest of an attempt for an earlier spec, completed
         let resource = self.update(report, target, resource).await?;
-        let id = self.actuator.id(&resource);
+        let id = resource.id();
         Ok(report.observed(id, |status| self.actuator.report(target, &resource, status)).await)
     }
 
@@ -149,17 +149,17 @@ impl<A: Actuator> Flow<A> {
             return Err(stop);
         }
         if report.was_ready() {
-            let note = format!("{} {} was changed by others, set right", A::NOUN, self.actuator.id(&resource));
+            let note = format!("{} {} was changed by others, set right", A::Resource::NOUN, resource.id());
             self.events.publish(&report.reference(), EventType::Normal, "DriftRepaired", &note).await;
         }
-        let lost = || Failure::new("NotFound", format!("{} vanished while it was updated", A::NOUN));
+        let lost = || Failure::new("NotFound", format!("{} vanished while it was updated", A::Resource::NOUN));
         Ok(self.actuator.observe(target).await?.ok_or_else(lost)?)
     }
 
     /// Says that a resource which was there is not any more, before it is made anew.
     async fn tell_of_loss(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) {
         if let Some(id) = target.recorded.as_ref().filter(|_| report.was_ready()) {
-            let note = format!("{} {id} was deleted by others", A::NOUN);
+            let note = format!("{} {id} was deleted by others", A::Resource::NOUN);
             self.events.publish(&report.reference(), EventType::Warning, "Vanished", &note).await;
         }
     }
@@ -210,7 +210,7 @@ impl<A: Actuator> Flow<A> {
         self.actuator.delete(target, &resource).await?;
         Ok(match self.actuator.observe(target).await? {
             Some(resource) => {
-                let message = format!("waiting until {} {} is gone", A::NOUN, self.actuator.id(&resource));
+                let message = format!("waiting until {} {} is gone", A::Resource::NOUN, resource.id());
                 Erased::Leaving(Outcome::waiting(reason::DELETING, message).within(Duration::from_secs(5)))
             }
             None => Erased::Gone,
@@ -219,7 +219,7 @@ impl<A: Actuator> Flow<A> {
 
     async fn tell_of_deletion(&self, report: &Report<A::Kind>) {
         if Scope::<A>::takes_events(&self.cloud, &place_of(report.object().as_ref())) {
-            let note = format!("{} deleted", A::NOUN);
+            let note = format!("{} deleted", A::Resource::NOUN);
             self.events.publish(&report.reference(), EventType::Normal, "Deleted", &note).await;
         }
     }

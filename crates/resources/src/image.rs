@@ -176,8 +176,6 @@ impl<K: Variant> Actuator for ImageActuator<K> {
     type Resource = openstack::Image;
 
     const NAME: &'static str = K::NAME;
-    const NOUN: &'static str = "Glance image";
-    const SERVICES: &'static [&'static str] = &["Keystone", "Glance"];
     const CONCURRENCY: u16 = 16;
 
     fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<openstack::Image>> {
@@ -215,10 +213,6 @@ impl<K: Variant> Actuator for ImageActuator<K> {
             }
         }
         .boxed()
-    }
-
-    fn id<'a>(&self, image: &'a openstack::Image) -> &'a str {
-        &image.id
     }
 
     fn report(&self, _: &Target<K>, image: &openstack::Image, status: &mut ImageStatus) -> Outcome {

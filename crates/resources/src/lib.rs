@@ -30,7 +30,7 @@ use crate::{
     cloud::Cloud,
     flow::Flow,
     image::{ImageActuator, Workshop},
-    observe::Census,
+    observe::{Census, Listed},
 };
 
 /// What the controllers need to be told.
@@ -51,12 +51,12 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `image` and `clusterimage`, none of them running yet. Has to be called within a tokio
-/// runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
+/// The controllers of this crate, `projects`, `image` and `clusterimage`, none of them running yet. Has to be called
+/// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
     let workshop = Arc::new(Workshop::open(settings)?);
-    let images = Census::start(&cloud, context, 2, settings.observe_every);
+    let images = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
@@ -66,6 +66,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
 
 /// The controller of one resource kind.
 fn kind<A: Actuator>(cloud: &Arc<Cloud>, census: &Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Named {
+    census.announce();
     (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone()).boxed())
 }
 
@@ -78,7 +79,7 @@ async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, a
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
     // a change behind our back is seen by the next list
     let changed = census.join(controller.objects());
-    let turned = wake::objects(&cloud, A::SERVICES, controller.objects());
+    let turned = wake::objects(&cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(&cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting);
     let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, census, actuator, &context));

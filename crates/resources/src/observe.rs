@@ -12,7 +12,10 @@ mod unowned;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,7 +43,7 @@ use crate::{
 pub(crate) trait Listed: PartialEq + Send + Sync + Sized + 'static {
     /// What people call it.
     const NOUN: &'static str;
-    /// Kinds of the service objects that have to be ready before it can be listed.
+    /// Kinds of the service objects that have to be ready before it can be listed or made.
     const SERVICES: &'static [&'static str];
 
     /// All that there are, of all projects and whatever their state, as the administrator sees them. A list that
@@ -66,8 +69,8 @@ pub(crate) struct Census<R> {
     /// Something was written: the next list is to come soon.
     moved: Notify,
     owners: Mutex<Vec<Arc<dyn Owners>>>,
-    /// How many kinds of objects are made of this type.
-    kinds: usize,
+    /// How many kinds of objects are made of this type, whether they have joined yet or not.
+    kinds: AtomicUsize,
     joined: Notify,
     stop: CancellationToken,
 }
@@ -123,30 +126,35 @@ impl News {
 }
 
 impl<R: Listed> Census<R> {
-    /// A census of a cloud, for so many kinds of objects, as often as `every` at least. It begins when the first of them [joins](Self::join), and
+    /// A census of a cloud, as often as `every` at least. It begins when the first kind of objects [joins](Self::join), and
     /// ends with the context.
-    pub(crate) fn start(cloud: &Arc<Cloud>, context: &Context, kinds: usize, every: Duration) -> Arc<Self> {
-        let census = Arc::new(Self::new(kinds, context.stop.clone()));
+    pub(crate) fn start(cloud: &Arc<Cloud>, context: &Context, every: Duration) -> Arc<Self> {
+        let census = Arc::new(Self::new(context.stop.clone()));
         let rounds =
             rounds::run(Arc::clone(&census), Arc::clone(cloud), Arc::clone(&context.metrics), Pace::new(every));
         tokio::spawn(context.stop.clone().run_until_cancelled_owned(rounds));
         census
     }
 
-    fn new(kinds: usize, stop: CancellationToken) -> Self {
+    fn new(stop: CancellationToken) -> Self {
         Self {
             state: Mutex::default(),
             tried: watch::Sender::new(None),
             news: broadcast::channel(64).0,
             moved: Notify::new(),
             owners: Mutex::default(),
-            kinds,
+            kinds: AtomicUsize::new(0),
             joined: Notify::new(),
             stop,
         }
     }
 
-    /// A kind of objects joins. Yields those of them that a list shows to be concerned by a change.
+    /// A kind of objects is going to join. As long as it has not, any resource may be one of its objects'.
+    pub(crate) fn announce(&self) {
+        self.kinds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A kind of objects that was [announced](Self::announce) joins. Yields those of them that a list shows to be concerned by a change.
     pub(crate) fn join<K: Kind>(self: &Arc<Self>, objects: Objects<K>) -> BoxStream<'static, ObjectRef<K>> {
         let objects = Arc::new(objects);
         lock(&self.owners).push(Arc::clone(&objects) as Arc<dyn Owners>);

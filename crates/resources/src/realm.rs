@@ -83,7 +83,7 @@ impl Worker {
     }
 
     /// The administrator, where it deletes what belongs to others.
-    async fn stranger(cloud: &Cloud, site: &Site) -> Result<Self, Stop> {
+    pub(crate) async fn stranger(cloud: &Cloud, site: &Site) -> Result<Self, Stop> {
         Ok(Self { client: cloud.admin(site).await?, owner: None, namespace: None })
     }
 

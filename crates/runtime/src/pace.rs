@@ -37,8 +37,8 @@ pub(crate) fn growing(base: Duration, attempt: u32, cap: Duration) -> Duration {
     jittered(base.saturating_mul(2_u32.saturating_pow(attempt.min(16))).min(cap))
 }
 
-/// Up to 20 % longer, so that what failed together is not tried again together.
-pub(crate) fn jittered(d: Duration) -> Duration {
+/// Up to 20 % longer, so that what came together once does not come together for ever.
+pub fn jittered(d: Duration) -> Duration {
     d.mul_f64(1.0 + rand::rng().random_range(0.0..0.2))
 }
 

@@ -46,7 +46,12 @@ impl<A: Actuator> Flow<A> {
             let found = found.inspect_err(|stop| heir.doubt(&self.cloud, stop))?;
             // by name and mark, the one that is to stay is found too
             if let Some(resource) = found.filter(|resource| resource.id() == stray) {
-                tracing::info!(kind = A::NOUN, id = stray, kept = id, "left over from a project that is gone, deleted");
+                tracing::info!(
+                    kind = A::Resource::NOUN,
+                    id = stray,
+                    kept = id,
+                    "left over from a project that is gone, deleted"
+                );
                 self.actuator.delete(&target, &resource).await?;
             }
         }
@@ -60,7 +65,7 @@ pub(super) fn left_alone<A: Actuator>(report: &Report<A::Kind>, target: &Target<
     let message = format!(
         "{} {id} was deleted by others and is not made anew, since annotation {DRIFT} says ignore; remove the \
          annotation or change the spec to have it made",
-        A::NOUN
+        A::Resource::NOUN
     );
     Some(Outcome::blocked(VANISHED, message))
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use kupenstack_openstack::{self as openstack, ErrorKind, ImageStatus as GlanceStatus};
-use kupenstack_runtime::Failure;
-use rand::Rng;
+use kupenstack_runtime::{Failure, jittered};
 use tokio::time::sleep;
 
 use super::{is_open, is_whole, prepare::Prepared, variant::Variant};
@@ -42,8 +41,7 @@ async fn after<K: Variant>(
     pauses: &mut impl Iterator<Item = u64>,
 ) -> Result<Option<openstack::Image>, Stop> {
     for seconds in pauses {
-        let jitter = rand::rng().random_range(1.0..1.2);
-        sleep(Duration::from_secs(seconds).mul_f64(jitter)).await;
+        sleep(jittered(Duration::from_secs(seconds))).await;
         match target.client.image().get(id).await {
             Ok(Some(image)) if is_whole(&image) => return Ok(Some(image)),
             Ok(Some(image)) if is_open(&image, prepared.length) => return Ok(None),

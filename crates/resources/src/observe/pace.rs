@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
+use kupenstack_runtime::jittered;
 
 /// Between two attempts when the first has just failed, and after many: a service that is back is noticed then.
 const FAILED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
@@ -56,11 +56,6 @@ impl Pace {
         self.interval = if news { self.moving } else { self.interval };
         news.then(|| jittered(self.moving))
     }
-}
-
-/// Up to 20 % longer, so that lists of several kinds do not come together for ever.
-fn jittered(span: Duration) -> Duration {
-    span.mul_f64(1.0 + rand::rng().random_range(0.0..0.2))
 }
 
 #[cfg(test)]

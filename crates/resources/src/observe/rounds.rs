@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Census, Listed, News, draft::Draft, draft::Finished, pace::Pace, unowned::Unowned};
 use crate::{
     cloud::{Cloud, Site, Standing},
+    realm::Worker,
     stop::Stop,
 };
 
@@ -57,19 +58,17 @@ fn site(cloud: &Cloud, services: &[&str]) -> Option<Site> {
 
 /// One list, and how long it took.
 async fn round<R: Listed>(census: &Census<R>, cloud: &Cloud, site: &Site) -> Result<(Finished, Duration), Stop> {
-    let admin = cloud.admin(site).await?;
+    let admin = Worker::stranger(cloud, site).await?;
     let began = Instant::now();
     let mut draft = Draft::begin(census, site);
-    let mut all = R::list(&admin);
+    let mut all = R::list(&admin.client);
     loop {
         match all.try_next().await {
             Ok(Some(resource)) => draft.take(census, resource),
             Ok(None) => return Ok((draft.finish(census), began.elapsed())),
             Err(error) => {
                 let stop = Stop::from(error);
-                if stop.casts_doubt_on_the_token() {
-                    cloud.distrust_admin();
-                }
+                admin.doubt(cloud, &stop);
                 return Err(stop);
             }
         }

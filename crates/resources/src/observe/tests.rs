@@ -46,7 +46,7 @@ fn thing(id: &str, owner: &str, size: u32) -> Thing {
 }
 
 fn census() -> Arc<Census<Thing>> {
-    Arc::new(Census::new(1, CancellationToken::new()))
+    Arc::new(Census::new(CancellationToken::new()))
 }
 
 fn begin(census: &Census<Thing>, things: &[Thing]) -> Draft<Thing> {

@@ -1,7 +1,10 @@
 //! What carries our mark although its object does not exist: somebody took the finalizer off, or the object was deleted
 //! with the policy to retain. It is told and left alone: nothing says any more that it is to be deleted.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::Ordering,
+};
 
 use kupenstack_runtime::{Objects, metrics::Metrics};
 
@@ -57,7 +60,7 @@ impl Unowned {
 /// UIDs of the objects of all kinds; none while one of the kinds is not known, for it may own anything.
 fn owners<R: Listed>(census: &Census<R>) -> Option<HashSet<String>> {
     let owners = lock(&census.owners);
-    if owners.len() < census.kinds {
+    if owners.len() < census.kinds.load(Ordering::Relaxed) {
         return None;
     }
     owners.iter().try_fold(HashSet::new(), |mut all, kind| {
