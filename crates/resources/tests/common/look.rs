@@ -6,7 +6,7 @@ use kube::{Api, Resource, runtime::wait::await_condition};
 use kupenstack_api::resources::Image;
 use kupenstack_core::conditions::{self, READY};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Two cores build and test at the same time.
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
@@ -26,6 +26,16 @@ where
 /// Waits for something, but not for ever.
 pub(crate) async fn within<T>(future: impl Future<Output = T>, what: &str) -> T {
     timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+/// Waits until something holds that nothing tells of, but not for ever.
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+    let poll = async {
+        while !holds().await {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    within(poll, what).await;
 }
 
 /// Content that looks like a disk: not all of it is text.

@@ -80,10 +80,9 @@ async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
 
-/// Death after each write of a life in certain surroundings. Which news are told there depends on chance.
+/// Death after each write of a life in certain surroundings.
 async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
-    let choose =
-        |point: &Point| point.fault.name == "killed after" && point.request.is_write() && !point.request.is_news();
+    let choose = Point::is_death_after_a_write;
     let (cluster, client) = (cluster().await, cluster().await.client().await);
     Suite { cluster, client, life, surroundings, title, choose }.run().await;
 }

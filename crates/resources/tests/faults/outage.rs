@@ -8,7 +8,7 @@ use crate::{
     common::cluster::Cluster,
     life::Life,
     point::{OUTAGES, Phase, Point, Request},
-    run::{Progress, Run},
+    run::{Progress, Run, prepare},
     stage::{Stage, Surroundings},
 };
 
@@ -32,7 +32,7 @@ async fn live<L: Life>(cluster: &'static Cluster, life: &L, points: &[Point]) ->
     let surroundings = Surroundings { outages: true, ..Surroundings::default() };
     let stage = Stage::new(cluster, &cluster.client().await, L::KIND, surroundings).await;
     let progress = Mutex::<Progress>::default();
-    Run { stage: &stage, life, points: &[], progress: &progress }.prepare().await;
+    prepare(&stage, life).await;
     let run = Run { stage: &stage, life, points, progress: &progress };
     tokio::select! {
         () = run.whole() => {}
@@ -53,5 +53,5 @@ async fn dying(stage: &Stage, plane: &ControlPlane) {
 fn last_write(recorded: &Progress, phase: Phase) -> Option<Request> {
     let written = recorded.journal.get(&phase)?.iter();
     let mut written = written.filter(|request| request.is_of_kubernetes() && request.is_write());
-    written.rfind(|request| !request.what.contains("/events/")).cloned()
+    written.rfind(|request| !request.is_news()).cloned()
 }

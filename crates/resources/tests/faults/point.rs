@@ -207,6 +207,13 @@ pub(crate) struct Point {
     pub(crate) then_killed: bool,
 }
 
+impl Point {
+    /// Whether the operator dies right after a write of something that matters: which news are told depends on chance.
+    pub(crate) fn is_death_after_a_write(&self) -> bool {
+        self.fault.name == "killed after" && self.request.is_write() && !self.request.is_news()
+    }
+}
+
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, request, fault, then_killed } = self;

@@ -42,15 +42,15 @@ pub(crate) struct Run<'a, L> {
     pub(crate) progress: &'a Mutex<Progress>,
 }
 
-impl<L: Life> Run<'_, L> {
-    /// Makes what the life needs, with nothing going wrong.
-    pub(crate) async fn prepare(&self) {
-        let operators = self.stage.operators();
-        self.life.prepare(self.stage).await;
-        self.stage.rests().await;
-        join_all(operators.into_iter().map(Operator::stop)).await;
-    }
+/// Makes what a life needs on its stage, with nothing going wrong.
+pub(crate) async fn prepare<L: Life>(stage: &Stage, life: &L) {
+    let operators = stage.operators();
+    life.prepare(stage).await;
+    stage.rests().await;
+    join_all(operators.into_iter().map(Operator::stop)).await;
+}
 
+impl<L: Life> Run<'_, L> {
     pub(crate) async fn whole(&self) {
         let before = Before::of(self.stage).await;
         let mut operators = Vec::new();

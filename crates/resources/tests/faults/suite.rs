@@ -16,7 +16,7 @@ use crate::{
     life::Life,
     point::{FAULTS, Phase, Point, Request},
     queue::Queue,
-    run::{Progress, Run},
+    run::{Progress, Run, prepare},
     stage::{Stage, Surroundings},
 };
 
@@ -103,8 +103,7 @@ impl<L: Life> Suite<L> {
 
     async fn stage(&self) -> Stage {
         let stage = Stage::new(self.cluster, &self.client, L::KIND, self.surroundings).await;
-        let progress = Mutex::default();
-        Run { stage: &stage, life: &self.life, points: &[], progress: &progress }.prepare().await;
+        prepare(&stage, &self.life).await;
         stage
     }
 
@@ -127,7 +126,7 @@ impl<L: Life> Suite<L> {
 
 /// Every request with every fault that makes a difference to it, and an operator that is killed after a fault: after
 /// those that may leave something behind, or, if there is time, after all.
-fn points_of<L: Life>(requests: &BTreeSet<Request>) -> Vec<Point> {
+pub(crate) fn points_of<L: Life>(requests: &BTreeSet<Request>) -> Vec<Point> {
     let is_long = env::var("KUPENSTACK_LONG").is_ok_and(|value| value == "yes");
     let mut points = Vec::new();
     for request in requests {

@@ -10,10 +10,11 @@ use crate::{
     common::cluster::Cluster,
     life::Life,
     patience::{attempt, gone},
-    point::{FAULTS, Point, Request},
+    point::Point,
     queue::Queue,
-    run::{Progress, Run},
+    run::{Progress, Run, prepare},
     stage::{Stage, Surroundings},
+    suite::points_of,
 };
 
 /// Name of the one stage that has such an object.
@@ -42,16 +43,11 @@ pub(crate) async fn is_survived<L: Life>(cluster: &'static Cluster, life: L) {
         let (stage, life, progress) = (&stage, &life, &progress);
         async move { Run { stage, life, points: &points, progress }.whole().await }
     };
-    Run { stage: &stage, life: &life, points: &[], progress: &progress }.prepare().await;
+    prepare(&stage, &life).await;
     run(Vec::new()).await;
     let journal = std::mem::take(&mut progress.lock().unwrap_or_else(PoisonError::into_inner).journal);
-    let deadly = |request: &Request| FAULTS.iter().find(|f| f.applies_to(request) && f.name == "killed after");
-    let writes = journal.into_values().flatten().filter(Request::is_write);
-    let points = writes.filter_map(|request| {
-        let fault = deadly(&request)?;
-        Some(Point { kind: L::KIND, request, fault, then_killed: false })
-    });
-    let queue = Queue::new(points.collect());
+    let points = points_of::<L>(&journal.into_values().flatten().collect());
+    let queue = Queue::new(points.into_iter().filter(Point::is_death_after_a_write).collect());
     loop {
         let batch = queue.take();
         if batch.is_empty() {

@@ -7,7 +7,7 @@ use kupenstack_testkit::sim::{Effect, Rule};
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{disk, id, is_ready, shown, within},
+    common::look::{disk, eventually, id, is_ready, shown},
     world::{Tenant, World},
 };
 
@@ -20,20 +20,11 @@ macro_rules! world {
     };
 }
 
-async fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let poll = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    within(poll, what).await;
-}
-
 /// Waits for so many complete lists, each of which takes two requests here: images that are shown, and hidden ones.
 async fn lists(world: &World, number: usize) {
     let lists = || world.sim.cloud().journal.count("GET", "/v2/images") / 2;
     let before = lists();
-    eventually("lists", || lists() > before + number).await;
+    eventually("lists", async || lists() > before + number).await;
 }
 
 async fn annotate(tenant: &Tenant<'_>, name: &str, annotations: Value) {
@@ -54,12 +45,12 @@ async fn a_settled_object_costs_no_request_however_often_it_is_looked_at() {
         tenant.ready_image(name).await;
     }
     lists(&world, 2).await;
-    let asked = || world.count("", "/v2/images/");
+    let asked = || world.asked("/v2/images/");
     let (before, passes) = (asked(), operator.passes("image"));
     for name in ["one", "two", "three"] {
         tenant.nudge(name).await;
     }
-    eventually("passes", || operator.passes("image") >= passes + 3).await;
+    eventually("passes", async || operator.passes("image") >= passes + 3).await;
     lists(&world, 1).await;
     assert_eq!(asked(), before);
     operator.stop().await;
@@ -73,13 +64,13 @@ async fn external_deletion_and_drift_are_seen_by_the_next_list_and_concern_nobod
     let renamed = id(&tenant.ready_image("renamed").await);
     let other = id(&tenant.ready_image("other").await);
     lists(&world, 2).await;
-    let looks = world.count("", &other);
+    let looks = world.asked(&other);
     world.delete_image(&gone);
     world.meddle(&renamed, |image| image.name = Some("another".to_owned()));
     tenant.until("gone", |image| is_ready(image) && id(image) != gone).await;
-    eventually("the repair", || !world.named("renamed").is_empty()).await;
+    eventually("the repair", async || !world.named("renamed").is_empty()).await;
     assert!(tenant.events("gone").await.contains(&"Vanished".to_owned()));
-    assert_eq!(world.count("", &other), looks);
+    assert_eq!(world.asked(&other), looks);
     operator.stop().await;
 }
 
@@ -115,7 +106,7 @@ async fn where_nothing_can_be_listed_each_object_is_looked_at() {
     let tenant = world.tenant().await;
     let first = id(&tenant.ready_image("image").await);
     world.meddle(&first, |image| image.name = Some("another".to_owned()));
-    eventually("the repair", || !world.named("image").is_empty()).await;
+    eventually("the repair", async || !world.named("image").is_empty()).await;
     operator.stop().await;
 }
 
@@ -165,10 +156,10 @@ async fn what_was_left_in_a_project_that_was_deleted_is_made_in_the_new_one_and_
     let new_project = &namespace.metadata.annotations.as_ref().unwrap()["kupenstack.io/project-id"];
 
     let image = tenant.until("kept", |image| is_ready(image) && id(image) != first).await;
-    eventually("the end of the old one", || world.sim.cloud().glance.image(&first).is_none()).await;
+    eventually("the end of the old one", async || world.sim.cloud().glance.image(&first).is_none()).await;
     assert_eq!(&world.sim.cloud().glance.image(&id(&image)).unwrap().owner, new_project);
     tenant.delete("leaving").await;
-    eventually("the end of both", || world.named("leaving").is_empty()).await;
+    eventually("the end of both", async || world.named("leaving").is_empty()).await;
     assert!(world.sim.cloud().glance.image(&second).is_none());
     operator.stop().await;
 }
@@ -189,7 +180,7 @@ async fn what_belongs_to_nobody_any_more_is_told_and_left_alone() {
     tenant.images().patch("orphan", &PatchParams::default(), &Patch::Merge(&none)).await.unwrap();
     tenant.images().delete("orphan", &DeleteParams::default()).await.unwrap();
     let operator = world.operator();
-    eventually("the metric", || operator.metric("kupenstack_unowned_resources", "Glance image") == 1).await;
+    eventually("the metric", async || operator.metric("kupenstack_unowned_resources", "Glance image") == 1).await;
     assert!(world.sim.cloud().glance.image(&first).is_some());
     operator.stop().await;
 }

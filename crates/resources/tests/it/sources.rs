@@ -5,7 +5,10 @@ use rstest::rstest;
 use serde_json::json;
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
-use crate::world::{self, disk, is_ready, shown};
+use crate::{
+    common::look::eventually,
+    world::{self, disk, is_ready, shown},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_users_must_not_reach_is_refused_with_who_can_allow_it() {
@@ -26,7 +29,8 @@ async fn a_wrong_file_is_read_once_until_it_changes() {
         let answer = ResponseTemplate::new(200).set_body_bytes(content).insert_header("ETag", tag);
         Mock::given(path(file.as_str())).respond_with(answer).up_to_n_times(times).mount(&tenant.world.web).await;
     };
-    serve(&wrong, "\"v1\"", 3).await;
+    serve(&wrong, "\"v1\"", 2).await;
+    serve(&right, "\"v2\"", u64::MAX).await;
     let checksum = format!("sha256:{}", kupenstack_core::hash::of_bytes(&right));
     let src = format!("{}{file}", tenant.world.web.uri());
     tenant.create("wrong", json!({"src": src, "format": "raw", "checksum": checksum})).await;
@@ -36,16 +40,10 @@ async fn a_wrong_file_is_read_once_until_it_changes() {
         requests.into_iter().filter(|request| request.url.path() == file).collect::<Vec<_>>()
     };
     tenant.nudge("wrong").await;
-    while asked().await.len() < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    eventually("the second request", async || asked().await.len() > 1).await;
     assert_eq!(asked().await[1].headers.get("if-none-match").unwrap(), "\"v1\"");
-    serve(&right, "\"v2\"", u64::MAX).await;
     tenant.nudge("wrong").await;
-    while !is_ready(&tenant.images().get("wrong").await.unwrap()) {
-        tenant.nudge("wrong").await;
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    tenant.until("wrong", is_ready).await;
 }
 
 /// Glance forgets what arrived of an upload that broke; the file is still here.

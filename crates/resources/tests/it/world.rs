@@ -124,6 +124,11 @@ impl World {
         cloud.journal.entries().filter(|entry| entry.method == method && entry.path.contains(text)).count()
     }
 
+    /// How many requests of any method had this text in their path.
+    pub(crate) fn asked(&self, text: &str) -> usize {
+        self.sim.cloud().journal.entries().filter(|entry| entry.path.contains(text)).count()
+    }
+
     /// Images of this name, of whoever.
     pub(crate) fn named(&self, name: &str) -> Vec<sim::Image> {
         self.sim.cloud().glance.named(name).cloned().collect()
