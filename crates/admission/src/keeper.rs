@@ -12,12 +12,8 @@ use k8s_openapi::{
     ByteString,
     api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1::Secret},
 };
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-    runtime::watcher,
-};
-use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
+use kube::{Api, Client, api::Patch, runtime::watcher};
+use kupenstack_runtime::{Context, Failure, ObjectRef, Shared, apply, growing};
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -29,9 +25,10 @@ use crate::{
     pki::Lifetimes,
 };
 
-/// Longest time between two looks after something went wrong that no event tells the end of.
-const LONGEST_RETRY: Duration = Duration::from_mins(1);
-const MANAGER: &str = "kupenstack";
+/// Before the second attempt at what went wrong; each further one waits twice as long.
+const RETRY: Duration = Duration::from_secs(1);
+/// Longest time between two looks, also while only an event can bring news.
+const LONGEST_REST: Duration = Duration::from_mins(1);
 
 type Configuration = ValidatingWebhookConfiguration;
 
@@ -70,18 +67,17 @@ impl Keeper {
             if self.ready().await.is_err() {
                 return;
             }
-            let mut retry = Duration::from_secs(1);
+            let mut failures = 0;
             loop {
                 let rest = match self.pass(Timestamp::now()).await {
                     Ok(rest) => {
-                        retry = Duration::from_secs(1);
+                        failures = 0;
                         rest
                     }
                     Err(failure) => {
                         tracing::warn!(reason = failure.reason(), error = %failure, "the webhook's certificate");
-                        let rest = retry;
-                        retry = (retry * 2).min(LONGEST_RETRY);
-                        rest
+                        failures += 1;
+                        growing(RETRY, failures - 1, LONGEST_REST)
                     }
                 };
                 tokio::select! {
@@ -120,18 +116,20 @@ impl Keeper {
     /// Does what is to be done now. Returns how long nothing is, unless one of the objects changes.
     async fn pass(&self, now: Timestamp) -> Result<Duration, Failure> {
         let Some(secret) = self.secret.get(&self.key()) else {
-            let message = format!(
-                "Secret {} in namespace {} does not exist, so that nothing is served; run `helm upgrade`, which makes it",
-                self.settings.object, self.settings.namespace
+            let Settings { object, namespace, .. } = &self.settings;
+            tracing::warn!(
+                "Secret {object} in namespace {namespace} does not exist, so that nothing is served; run `helm upgrade`, \
+                 which makes it"
             );
-            return Err(Failure::new("SecretNotFound", message));
+            return Ok(LONGEST_REST);
         };
         match self.settings.issuer {
             Issuer::Own(lifetimes) => self.keep(&secret, &lifetimes, now).await,
             Issuer::Other => {
-                self.serve(&secret)?;
-                self.certified.cancel();
-                Ok(LONGEST_RETRY)
+                if self.serve(&secret)? {
+                    self.certified.cancel();
+                }
+                Ok(LONGEST_REST)
             }
         }
     }
@@ -155,15 +153,17 @@ impl Keeper {
         }
     }
 
-    fn serve(&self, secret: &Secret) -> Result<(), Failure> {
+    /// Serves with what the Secret holds. Whether there is anything in it yet.
+    fn serve(&self, secret: &Secret) -> Result<bool, Failure> {
         let Some((chain, key)) = secret.data.as_ref().and_then(bundle::serving) else {
-            return Err(Failure::new("NoCertificate", "the Secret holds no tls.crt and tls.key yet"));
+            tracing::info!("the Secret holds no tls.crt and tls.key yet");
+            return Ok(false);
         };
         let changed = self.served.set(chain, &key).map_err(|error| Failure::new("CertificateUnusable", error))?;
         if changed {
             tracing::info!("the webhook serves another certificate");
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes the bundle unless somebody else was faster. Either way a watch tells what is there then.
@@ -171,10 +171,10 @@ impl Keeper {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.settings.namespace);
         let version = &secret.metadata.resource_version;
         let patch = json!({"metadata": {"resourceVersion": version}, "data": bundle.data()});
-        if written(api.patch(&self.settings.object, &params(), &Patch::Merge(patch)).await)? {
+        if written(api.patch(&self.settings.object, &apply::patch_params(), &Patch::Merge(patch)).await)? {
             tracing::info!(why, "the webhook's certificates were written");
         }
-        Ok(LONGEST_RETRY)
+        Ok(LONGEST_REST)
     }
 
     /// Has API servers trust the bundle's authorities. Whether they have been told before this pass.
@@ -196,13 +196,9 @@ impl Keeper {
             "webhooks": webhooks.collect::<Vec<_>>(),
         });
         let api: Api<Configuration> = Api::all(self.client.clone());
-        written(api.patch(&self.settings.object, &params(), &Patch::Strategic(patch)).await)?;
+        written(api.patch(&self.settings.object, &apply::patch_params(), &Patch::Strategic(patch)).await)?;
         Ok(false)
     }
-}
-
-fn params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 /// Whether a write was made; false when the object is another one by now.

@@ -20,6 +20,11 @@ pub fn params() -> PatchParams {
     PatchParams::apply(MANAGER).force()
 }
 
+/// Parameters of a patch in our name that is no apply.
+pub fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
 /// Applies an object whose JSON has `apiVersion`, `kind` and `metadata.name`.
 pub async fn apply<K>(api: &Api<K>, name: &str, object: &(impl Serialize + Debug)) -> Result<K, Failure>
 where
@@ -90,8 +95,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
-    let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-    match api.patch_metadata(&object.name_any(), &params, &Patch::Merge(&patch)).await {
+    match api.patch_metadata(&object.name_any(), &patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
         Err(e) => Err(e.into()),

@@ -154,7 +154,7 @@ where
         let config = Config::default().concurrency(self.concurrency).debounce(Duration::from_millis(100));
         let mut controller = kube::runtime::Controller::for_stream(stream, store).with_config(config);
         for trigger in self.triggers {
-            controller = controller.reconcile_on(trigger.map(|key| guarded(&key)).boxed());
+            controller = controller.reconcile_on(trigger.map(|key| key.into_kind_unchecked(())).boxed());
         }
         let running = controller
             .graceful_shutdown_on(context.stop.clone().cancelled_owned())
@@ -195,16 +195,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Objects<K> {
     pub fn select(&self, mut concerned: impl FnMut(&ObjectMeta, Option<&K>) -> bool) -> Vec<ObjectRef<K>> {
         let all = self.store.state();
         let picked = all.iter().filter(|object| concerned(object.meta(), object.0.as_ref().ok()));
-        picked.map(|object| plain(object.as_ref())).collect()
-    }
-}
-
-fn plain<K: Resource<DynamicType = ()>>(object: &DeserializeGuard<K>) -> ObjectRef<K> {
-    let meta = object.meta();
-    let key = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
-    match &meta.namespace {
-        Some(namespace) => key.within(namespace),
-        None => key,
+        picked.map(|object| ObjectRef::from(object.as_ref()).into_kind_unchecked(())).collect()
     }
 }
 
@@ -225,14 +216,6 @@ fn fingerprint(meta: &ObjectMeta) -> u64 {
     meta.annotations.hash(&mut hasher);
     meta.labels.hash(&mut hasher);
     hasher.finish()
-}
-
-fn guarded<K: Resource<DynamicType = ()>>(key: &ObjectRef<K>) -> ObjectRef<DeserializeGuard<K>> {
-    let guarded = ObjectRef::new(&key.name);
-    match &key.namespace {
-        Some(namespace) => guarded.within(namespace),
-        None => guarded,
-    }
 }
 
 struct Pass<K: Resource<DynamicType = ()> + 'static> {

@@ -19,7 +19,7 @@ pub use controller::{Context, Controller, Objects, Reconcile};
 pub use events::Events;
 pub use failure::Failure;
 pub use health::Health;
-pub use pace::jittered;
+pub use pace::{growing, jittered};
 pub use watch::{Shared, changes_of};
 
 pub use kube::runtime::reflector::ObjectRef;

@@ -33,7 +33,7 @@ impl<Key: Eq + Hash> Attempts<Key> {
 }
 
 /// `base` doubled `attempt` times, at most `cap`, with up to 20 % added.
-pub(crate) fn growing(base: Duration, attempt: u32, cap: Duration) -> Duration {
+pub fn growing(base: Duration, attempt: u32, cap: Duration) -> Duration {
     jittered(base.saturating_mul(2_u32.saturating_pow(attempt.min(16))).min(cap))
 }
 

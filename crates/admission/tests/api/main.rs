@@ -15,7 +15,6 @@ use std::{
 
 use kube::api::{Patch, PatchParams};
 use kupenstack_admission::{Issuer, Lifetimes};
-use kupenstack_testkit::ControlPlane;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -67,8 +66,14 @@ async fn replicas_that_start_at_once_agree_on_one_authority() {
     eventually("announced", || async { stage.announced().await == trusted }).await;
     for replica in [&one, &two, &reader] {
         eventually("served", || async { replica.ask(&trusted, word(&["fine"])).await == Ok(200) }).await;
+        let before = replica.reviews();
+        assert!(before > 0);
         stage.configure(Some(replica.address)).await;
-        stage.write("w", &["fine"]).await.expect("trusted");
+        eventually("asked", || async {
+            stage.write("w", &["fine"]).await.expect("trusted");
+            replica.reviews() > before
+        })
+        .await;
     }
     assert_eq!(stage.trusted().await, trusted, "nobody has overwritten it");
     for replica in [one, two, reader] {
@@ -199,7 +204,6 @@ async fn without_a_secret_nothing_is_served_until_it_comes() {
 #[tokio::test]
 async fn an_address_that_is_taken_is_an_error() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    ControlPlane::shared().await;
     let settings = stage::settings(taken.local_addr().unwrap(), OWN);
     let error = kupenstack_admission::Webhook::bind(settings).await.err().expect("taken").to_string();
     assert!(error.contains("listen on 127.0.0.1"), "{error}");

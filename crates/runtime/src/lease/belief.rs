@@ -51,9 +51,12 @@ impl Belief {
 
     /// Whether the lease is ours at this moment.
     pub(super) fn holds(&self) -> bool {
-        let mut state = self.state();
+        self.still(&mut self.state())
+    }
+
+    fn still(&self, state: &mut State) -> bool {
         if state.loss.is_none() && state.until.has_passed() {
-            self.lose(&mut state, Loss::Expired);
+            self.lose(state, Loss::Expired);
         }
         state.loss.is_none()
     }
@@ -61,10 +64,7 @@ impl Belief {
     /// The lease was renewed by a request sent at `sent`. Comes too late once it is lost: work was dropped already.
     pub(super) fn renewed(&self, sent: Moment) {
         let mut state = self.state();
-        if state.loss.is_none() && now() >= state.until {
-            self.lose(&mut state, Loss::Expired);
-        }
-        if state.loss.is_none() {
+        if self.still(&mut state) {
             state.until = sent + self.terms.renew_deadline;
         }
     }
