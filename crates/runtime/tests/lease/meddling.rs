@@ -7,12 +7,12 @@ use std::sync::{
 
 use futures::future::join_all;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kupenstack_runtime::lease::Loss;
+use kupenstack_runtime::lease::{Loss, Terms};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::stage::{LEASE, Stage, TERMS};
+use crate::stage::{LEASE, Stage, TERMS, Worker};
 
 impl Stage {
     async fn edit(&self, spec: Value) {
@@ -87,11 +87,16 @@ async fn who_is_not_the_holder_any_more_stops_at_once_and_the_lease_is_waited_fo
     stage.floor.assert_one_at_a_time();
 }
 
-/// Writers of labels never stop, so that nearly every write of the holder meets a conflict.
+/// Writers of labels never stop, so that nearly every write of the holder meets a conflict. How many attempts it has
+/// depends on the terms: these are the ones that it has in earnest.
 #[tokio::test]
 async fn a_storm_of_conflicts_neither_ends_the_lease_nor_keeps_others_from_it() {
-    let stage = Stage::set("storm").await;
-    let (a, b) = stage.two().await;
+    let (stage, terms) = (Stage::set("storm").await, Terms::default());
+    let client = stage.plane.client().await;
+    let start = |name| Worker::with(terms, &stage.floor, client.clone(), &stage.namespace, name);
+    let a = start("a");
+    stage.floor.works("a").await;
+    let b = start("b");
     let (over, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let storm: Vec<_> = (0..2)
         .map(|i| {
@@ -105,7 +110,7 @@ async fn a_storm_of_conflicts_neither_ends_the_lease_nor_keeps_others_from_it() 
             })
         })
         .collect();
-    sleep(TERMS.duration * 2).await;
+    sleep(terms.duration * 2).await;
     assert_eq!(stage.floor.shifts(), ["a"]);
     a.stop().await;
     stage.floor.works("b").await;

@@ -104,8 +104,12 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(floor: &Arc<Floor>, client: Client, namespace: &str, name: &str) -> Self {
+        Self::with(TERMS, floor, client, namespace, name)
+    }
+
+    pub(crate) fn with(terms: Terms, floor: &Arc<Floor>, client: Client, namespace: &str, name: &str) -> Self {
         let stop = CancellationToken::new();
-        let candidate = Candidate::new(client, namespace, LEASE, name, TERMS);
+        let candidate = Candidate::new(client, namespace, LEASE, name, terms);
         let (stopped, floor, name) = (stop.clone(), Arc::clone(floor), name.to_owned());
         let task = tokio::spawn(async move {
             let held = stopped.run_until_cancelled(candidate.acquire(|| ())).await?;
