@@ -2,12 +2,10 @@
 //! object.
 
 use kube::{Resource, core::NamespaceResourceScope};
-use kupenstack_api::cluster::{
-    GROUP, Glance, Keystone, MariaDB, Memcached, OpenStack, Placement, RabbitMQ, ServiceResource,
-};
+use kupenstack_api::cluster::{GROUP, OpenStack, ServiceResource};
 use kupenstack_core::admission::{Findings, Rule};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     catalogue::Release,
@@ -15,21 +13,16 @@ use crate::{
     config::{self, Refused, Sources},
     controller::request,
     service::{Kind, Request, Secrets},
-    services, values,
+    services::{self, typed},
+    values,
 };
 
 /// How objects of the group are judged by an operator that works in this namespace.
 pub fn rules(cloud_namespace: &str) -> Vec<Rule> {
     let namespace = cloud_namespace.to_owned();
-    vec![
-        Rule::new(GROUP, &OpenStack::plural(&()), move |object| whole(object, &namespace)),
-        rule::<MariaDB>(Kind::MariaDB, cloud_namespace),
-        rule::<Memcached>(Kind::Memcached, cloud_namespace),
-        rule::<Keystone>(Kind::Keystone, cloud_namespace),
-        rule::<Glance>(Kind::Glance, cloud_namespace),
-        rule::<RabbitMQ>(Kind::RabbitMQ, cloud_namespace),
-        rule::<Placement>(Kind::Placement, cloud_namespace),
-    ]
+    let of_cloud = Rule::new(GROUP, &OpenStack::plural(&()), move |object| whole(object, &namespace));
+    let of_services = Kind::ALL.map(|kind| typed!(kind, rule(kind, cloud_namespace)));
+    [of_cloud].into_iter().chain(of_services).collect()
 }
 
 fn rule<K>(kind: Kind, cloud_namespace: &str) -> Rule
@@ -95,7 +88,7 @@ fn whole(cloud: &OpenStack, namespace: &str) -> Findings {
     };
     for kind in Kind::ALL.into_iter().filter(|kind| cloud::enabled(*kind, cloud)) {
         // what does not fit the service's type is refused by its own definition, when it is applied
-        let Ok(request) = child(kind, cloud::declared(kind, cloud)) else { continue };
+        let Ok(request) = child(kind, &cloud::declared(kind, cloud)) else { continue };
         let Judged { faults, warnings, values } = judged(kind, &request, release);
         add(&mut findings.faults, kind, faults);
         add(&mut findings.warnings, kind, warnings.into_iter().chain(values));
@@ -118,16 +111,15 @@ fn add(told: &mut Vec<String>, kind: Kind, messages: impl IntoIterator<Item = St
 }
 
 /// What a pass would read of the service's object if it had this spec.
-fn child(kind: Kind, spec: Value) -> Result<Request, serde_json::Error> {
-    let name = kind.object();
-    Ok(match kind {
-        Kind::MariaDB => request(&MariaDB::new(name, serde_json::from_value(spec)?)),
-        Kind::Memcached => request(&Memcached::new(name, serde_json::from_value(spec)?)),
-        Kind::Keystone => request(&Keystone::new(name, serde_json::from_value(spec)?)),
-        Kind::Glance => request(&Glance::new(name, serde_json::from_value(spec)?)),
-        Kind::RabbitMQ => request(&RabbitMQ::new(name, serde_json::from_value(spec)?)),
-        Kind::Placement => request(&Placement::new(name, serde_json::from_value(spec)?)),
-    })
+fn child(kind: Kind, spec: &Value) -> Result<Request, serde_json::Error> {
+    typed!(kind, read(json!({"metadata": {"name": kind.object()}, "spec": spec})))
+}
+
+fn read<K>(object: Value) -> Result<Request, serde_json::Error>
+where
+    K: ServiceResource + Resource<DynamicType = ()> + DeserializeOwned,
+{
+    serde_json::from_value::<K>(object).map(|object| request(&object))
 }
 
 #[cfg(test)]
@@ -258,7 +250,7 @@ mod tests {
             for name in ["policy", "paste", "logging"] {
                 let mut given = json!({"release": "2026.2", "files": {}});
                 given["files"][name] = json!({"inline": ""});
-                let found = judged(kind, &child(kind, given).unwrap(), Release::find("2026.2").unwrap());
+                let found = judged(kind, &child(kind, &given).unwrap(), Release::find("2026.2").unwrap());
                 let missing = found.faults.iter().filter_map(|fault| fault.strip_prefix("spec."));
                 let rule = format!("!has(self.files) || !has(self.files.{name})");
                 expected.extend(missing.map(|message| json!({"rule": rule, "message": message})));

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, future::ready, stream::BoxStream};
 use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
-use kupenstack_api::{
-    HasConditions,
-    cluster::{Glance, Keystone, MariaDB, Memcached, Placement, RabbitMQ, ServiceResource},
-};
+use kupenstack_api::{HasConditions, cluster::ServiceResource};
 use kupenstack_core::conditions;
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
 use serde::de::DeserializeOwned;
@@ -15,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     config::{Reference, references},
     service::Kind,
+    services::typed,
 };
 
 /// Where one service stands.
@@ -36,14 +34,7 @@ pub(crate) struct Board {
 
 impl Board {
     pub(crate) fn start(context: &Context, namespace: &str) -> Arc<Self> {
-        let watched = vec![
-            (Kind::MariaDB, watch::<MariaDB>(context, namespace)),
-            (Kind::Memcached, watch::<Memcached>(context, namespace)),
-            (Kind::Keystone, watch::<Keystone>(context, namespace)),
-            (Kind::Glance, watch::<Glance>(context, namespace)),
-            (Kind::RabbitMQ, watch::<RabbitMQ>(context, namespace)),
-            (Kind::Placement, watch::<Placement>(context, namespace)),
-        ];
+        let watched = Kind::ALL.map(|kind| (kind, typed!(kind, watch(context, namespace)))).into();
         Arc::new(Self { watched })
     }
 

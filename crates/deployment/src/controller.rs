@@ -28,7 +28,7 @@ use crate::{
 
 /// The controller of one service kind in the cloud's namespace.
 pub(crate) fn controller<K>(
-    service: impl Service,
+    service: &'static dyn Service,
     context: &Context,
     engine: &Arc<Engine>,
     board: &Arc<Board>,
@@ -66,16 +66,15 @@ where
     changes_of(api, config, context, move |_| vec![object.clone()])
 }
 
-struct ServiceController<S> {
-    service: S,
+struct ServiceController {
+    service: &'static dyn Service,
     engine: Arc<Engine>,
     events: Events,
     stop: CancellationToken,
 }
 
-impl<S, K> Reconcile<K> for ServiceController<S>
+impl<K> Reconcile<K> for ServiceController
 where
-    S: Service,
     K: ServiceResource + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     K: Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
@@ -94,7 +93,7 @@ where
             if !apply::has_finalizer(&object, FINALIZER) {
                 apply::add_finalizer(&api, &object, FINALIZER).await?;
             }
-            match self.engine.pass(&self.service, &request).await {
+            match self.engine.pass(self.service, &request).await {
                 Ok(Passed { outcome, status, notes }) => {
                     apply::status(&api, &object, object.status(), &status).await?;
                     let reference = object.object_ref(&());
@@ -123,7 +122,7 @@ where
     }
 }
 
-impl<S: Service> ServiceController<S> {
+impl ServiceController {
     async fn remove<K>(&self, api: &Api<K>, object: &K, request: &Request) -> Result<Outcome, Failure>
     where
         K: ServiceResource + Resource<DynamicType = ()>,
@@ -132,7 +131,7 @@ impl<S: Service> ServiceController<S> {
         if !apply::has_finalizer(object, FINALIZER) {
             return Ok(Outcome::ready("gone"));
         }
-        let outcome = self.engine.remove(&self.service, request).await?;
+        let outcome = self.engine.remove(self.service, request).await?;
         if outcome.is_done() {
             apply::remove_finalizer(api, object, FINALIZER).await?;
             return Ok(outcome);

@@ -11,7 +11,7 @@ use kube::Client;
 use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, OpenStackSpec, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven};
 
@@ -116,7 +116,9 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn component(&self) -> &'static str;
 
     /// Values that only this service's chart has. `secrets` holds the generated credentials of all services so far.
-    fn values(&self, request: &Request, secrets: &Secrets) -> Value;
+    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
+        json!({})
+    }
 
     /// How the service takes its options.
     fn format(&self) -> Format;

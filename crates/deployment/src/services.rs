@@ -10,7 +10,6 @@ mod rabbitmq;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use kupenstack_api::cluster;
 use kupenstack_runtime::Context;
 
 use crate::{
@@ -33,6 +32,21 @@ pub(crate) fn of(kind: Kind) -> &'static dyn Service {
     }
 }
 
+/// Calls a function that is generic over the type of a service's object, with the type of this kind's.
+macro_rules! typed {
+    ($kind:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $kind {
+            $crate::service::Kind::MariaDB => $function::<::kupenstack_api::cluster::MariaDB>($($argument),*),
+            $crate::service::Kind::Memcached => $function::<::kupenstack_api::cluster::Memcached>($($argument),*),
+            $crate::service::Kind::Keystone => $function::<::kupenstack_api::cluster::Keystone>($($argument),*),
+            $crate::service::Kind::Glance => $function::<::kupenstack_api::cluster::Glance>($($argument),*),
+            $crate::service::Kind::RabbitMQ => $function::<::kupenstack_api::cluster::RabbitMQ>($($argument),*),
+            $crate::service::Kind::Placement => $function::<::kupenstack_api::cluster::Placement>($($argument),*),
+        }
+    };
+}
+pub(crate) use typed;
+
 /// Whether `dependent` needs `kind`.
 pub(crate) fn depends_on(dependent: Kind, kind: Kind) -> bool {
     of(dependent).dependencies().contains(&kind)
@@ -46,12 +60,5 @@ pub(crate) fn controllers(
     references: &References,
     namespace: &str,
 ) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
-    vec![
-        controller::<cluster::MariaDB>(mariadb::MariaDB, context, engine, board, references, namespace),
-        controller::<cluster::Memcached>(memcached::Memcached, context, engine, board, references, namespace),
-        controller::<cluster::Keystone>(keystone::Keystone, context, engine, board, references, namespace),
-        controller::<cluster::Glance>(glance::Glance, context, engine, board, references, namespace),
-        controller::<cluster::RabbitMQ>(rabbitmq::RabbitMQ, context, engine, board, references, namespace),
-        controller::<cluster::Placement>(placement::Placement, context, engine, board, references, namespace),
-    ]
+    Kind::ALL.map(|kind| typed!(kind, controller(of(kind), context, engine, board, references, namespace))).into()
 }

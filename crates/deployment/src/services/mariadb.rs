@@ -39,10 +39,6 @@ impl Service for MariaDB {
         Format::Sections
     }
 
-    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
-        json!({})
-    }
-
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.mariadb)
     }

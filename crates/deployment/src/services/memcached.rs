@@ -40,10 +40,6 @@ impl Service for Memcached {
         Format::Flags
     }
 
-    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
-        json!({})
-    }
-
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.memcached)
     }

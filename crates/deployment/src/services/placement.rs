@@ -53,10 +53,6 @@ impl Service for Placement {
         &[File::Policy, File::Logging]
     }
 
-    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
-        json!({})
-    }
-
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.placement)
     }

@@ -49,10 +49,6 @@ impl Service for RabbitMQ {
         Format::Flags
     }
 
-    fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
-        json!({})
-    }
-
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.rabbitmq)
     }
