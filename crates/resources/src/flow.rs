@@ -184,27 +184,49 @@ impl<A: Actuator> Flow<A> {
         Ok(gone("deleted"))
     }
 
-    /// Deletes as the maker, or, when that is gone, as who takes its place.
+    /// Deletes all that the object has: as the maker, or, when that is gone, as who takes its place.
     async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
-        if let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place_of(object.as_ref())).await? {
-            match self.erase_as(&maker, object, site).await {
-                // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
-                Ok(Erased::Unseen) if object.status().and_then(<A::Kind as ResourceKind>::id).is_some() => {}
-                Err(stop) if stop.is_unauthorized() => {}
-                erased => return Ok(erased?.wait()),
+        let erased = match self.erase_as_maker(object, site).await? {
+            // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
+            None => self.erase_as_heir(object, site, object.status().and_then(<A::Kind as ResourceKind>::id)).await?,
+            Some(erased) => erased,
+        };
+        let gone = match erased {
+            Erased::Leaving(wait) => return Ok(Some(wait)),
+            Erased::Gone(id) => Some(id),
+            Erased::Unseen => None,
+        };
+        for stray in self.census.all_of(&uid_of(object.as_ref())).into_iter().filter(|id| Some(id) != gone.as_ref()) {
+            if let Erased::Leaving(wait) = self.erase_as_heir(object, site, Some(&stray)).await? {
+                return Ok(Some(wait));
             }
         }
-        let heir = Scope::<A>::heir(&self.cloud, site).await?;
-        Ok(self.erase_as(&heir, object, site).await?.wait())
+        Ok(None)
     }
 
-    /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
-    async fn erase_as(&self, worker: &Worker, object: &Arc<A::Kind>, site: &Site) -> Result<Erased, Stop> {
-        let target = Self::target(object, site, worker);
-        let erased = self.erase_target(&target).await;
+    /// None if the maker is gone or can't see what may be there.
+    async fn erase_as_maker(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Erased>, Stop> {
+        let place = place_of(object.as_ref());
+        let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else { return Ok(None) };
+        match self.erase_as(&maker, &Self::target(object, site, &maker)).await {
+            Ok(Erased::Unseen) if object.status().and_then(<A::Kind as ResourceKind>::id).is_some() => Ok(None),
+            Err(stop) if stop.is_unauthorized() => Ok(None),
+            erased => erased.map(Some),
+        }
+    }
+
+    async fn erase_as_heir(&self, object: &Arc<A::Kind>, site: &Site, id: Option<&str>) -> Result<Erased, Stop> {
+        let heir = Scope::<A>::heir(&self.cloud, site).await?;
+        let target = Target { recorded: id.map(ToOwned::to_owned), ..Self::target(object, site, &heir) };
+        self.erase_as(&heir, &target).await
+    }
+
+    async fn erase_as(&self, worker: &Worker, target: &Target<A::Kind>) -> Result<Erased, Stop> {
+        let erased = self.erase_target(target).await;
         erased.inspect_err(|stop| worker.doubt(&self.cloud, stop))
     }
 
+    /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
     async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Erased, Stop> {
         let Some(resource) = self.actuator.observe(target).await? else { return Ok(Erased::Unseen) };
         self.actuator.delete(target, &resource).await?;
@@ -213,7 +235,7 @@ impl<A: Actuator> Flow<A> {
                 let message = format!("waiting until {} {} is gone", A::Resource::NOUN, resource.id());
                 Erased::Leaving(Outcome::waiting(reason::DELETING, message).within(Duration::from_secs(5)))
             }
-            None => Erased::Gone,
+            None => Erased::Gone(resource.id().to_owned()),
         })
     }
 
@@ -254,20 +276,10 @@ impl<A: Actuator> Flow<A> {
 enum Erased {
     /// There was nothing to be seen.
     Unseen,
-    /// It can't be seen any more.
-    Gone,
-    /// It can still be seen.
+    /// The resource of this identifier can't be seen any more.
+    Gone(String),
+    /// It can still be seen, and this is waited for.
     Leaving(Outcome),
-}
-
-impl Erased {
-    /// What has to be waited for.
-    fn wait(self) -> Option<Outcome> {
-        match self {
-            Self::Unseen | Self::Gone => None,
-            Self::Leaving(wait) => Some(wait),
-        }
-    }
 }
 
 fn gone(message: &str) -> Outcome {

@@ -191,6 +191,14 @@ impl<R: Listed> Census<R> {
         state.several.get(uid).into_iter().flatten().filter(|other| *other != id).cloned().collect()
     }
 
+    /// Identifiers of all that an object had in OpenStack when the last list was made: some of it may be gone by now.
+    pub(crate) fn all_of(&self, uid: &str) -> Vec<String> {
+        let state = self.state();
+        let Some(site) = &state.site else { return Vec::new() };
+        let of_object = state.kept.iter().filter(|(_, kept)| kept.owner(&site.cluster) == Some(uid));
+        of_object.map(|(id, _)| id.clone()).collect()
+    }
+
     /// To be held while something is written for an object: what lists say about it does not count until one has begun
     /// after that.
     pub(crate) fn writing(self: &Arc<Self>, uid: String) -> Writing<R> {

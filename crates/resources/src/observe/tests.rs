@@ -174,6 +174,7 @@ async fn an_object_with_two_resources_is_looked_at_until_it_has_one() {
         assert_eq!(owners(&list(&census, &both)), ["u1"]);
         assert_eq!(census.strays("u1", "b"), ["a"]);
         assert!(census.strays("u2", "c").is_empty());
+        assert_eq!(census.all_of("u2"), ["c"]);
     }
     list(&census, &both[1..]);
     assert!(census.strays("u1", "b").is_empty());

@@ -148,6 +148,8 @@ async fn what_was_left_in_a_project_that_was_deleted_is_made_in_the_new_one_and_
     let second = id(&tenant.ready_image("leaving").await);
     lists(&world, 1).await;
     let now = world.sim.clock().now();
+    let in_use = Effect::refusal_saying(409, "Image is in use");
+    world.sim.cloud().faults.add(Rule::on("image", "DELETE", &format!("/v2/images/{second}"), in_use));
     assert!(world.sim.cloud().keystone.remove(now, "projects", &old_project));
     tenant.annotate(json!({"test/look": "now"})).await;
     let namespace = tenant
@@ -158,9 +160,16 @@ async fn what_was_left_in_a_project_that_was_deleted_is_made_in_the_new_one_and_
     let image = tenant.until("kept", |image| is_ready(image) && id(image) != first).await;
     eventually("the end of the old one", async || world.sim.cloud().glance.image(&first).is_none()).await;
     assert_eq!(&world.sim.cloud().glance.image(&id(&image)).unwrap().owner, new_project);
+    let new = async || world.named("leaving").iter().any(|image| image.id != second && image.status == "active");
+    eventually("the new one", new).await;
+    tenant.images().delete("leaving", &DeleteParams::default()).await.unwrap();
+    // the old one can't be deleted yet, and is not forgotten when the new one is gone
+    eventually("the end of the new one", async || world.named("leaving").len() == 1).await;
+    assert!(world.sim.cloud().glance.image(&second).is_some());
+    world.sim.cloud().faults.clear();
     tenant.delete("leaving").await;
-    eventually("the end of both", async || world.named("leaving").is_empty()).await;
     assert!(world.sim.cloud().glance.image(&second).is_none());
+    assert!(world.named("leaving").is_empty());
     operator.stop().await;
 }
 
