@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_kind};
+use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, file_rules, service_kind};
 
 /// The SQL database that the OpenStack services keep their state in.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,11 +27,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_k
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.policy)", "message": "files.policy: MariaDB has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: MariaDB has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.logging)", "message": "files.logging: MariaDB has no such file, nor any other that can be given"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = file_rules("MariaDB", &[])))]
 pub struct MariaDBSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -45,11 +41,7 @@ pub struct MariaDBSpec {
 /// `MariaDB` as a part of `OpenStack`: every field that is set here is set on the `MariaDB` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.policy)", "message": "files.policy: MariaDB has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: MariaDB has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.logging)", "message": "files.logging: MariaDB has no such file, nor any other that can be given"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = file_rules("MariaDB", &[])))]
 pub struct MariaDBTemplate {
     /// Whether the cloud has this service; true when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, service_kind};
+use super::service::{CommonSpec, ServiceStatus, Settings, file_rules, service_kind};
 
 /// The placement service: knows which hypervisor has how much left, and hands it out.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,9 +29,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, service_kind};
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: Placement has no such file; those it has are policy and logging"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = file_rules("Placement", &["policy", "logging"])))]
 pub struct PlacementSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -54,9 +52,7 @@ pub struct PlacementReplicas {
 /// `Placement` as a part of `OpenStack`: every field that is set here is set on the `Placement` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: Placement has no such file; those it has are policy and logging"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = file_rules("Placement", &["policy", "logging"])))]
 pub struct PlacementTemplate {
     /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

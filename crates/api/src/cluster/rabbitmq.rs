@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_kind};
+use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, flag_rules, service_kind};
 
 /// The message broker that the services of networks and VMs talk through.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,12 +27,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_k
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.policy)", "message": "files.policy: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.logging)", "message": "files.logging: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.conf) || self.conf.all(section, section == 'rabbitmq')", "message": "conf: RabbitMQ takes no other options than those of the section rabbitmq"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = flag_rules("RabbitMQ", "rabbitmq")))]
 pub struct RabbitMQSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -46,12 +41,7 @@ pub struct RabbitMQSpec {
 /// `RabbitMQ` as a part of `OpenStack`: every field that is set here is set on the `RabbitMQ` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "!has(self.files) || !has(self.files.policy)", "message": "files.policy: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.paste)", "message": "files.paste: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.files) || !has(self.files.logging)", "message": "files.logging: RabbitMQ has no such file, nor any other that can be given"},
-    {"rule": "!has(self.conf) || self.conf.all(section, section == 'rabbitmq')", "message": "conf: RabbitMQ takes no other options than those of the section rabbitmq"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = flag_rules("RabbitMQ", "rabbitmq")))]
 pub struct RabbitMQTemplate {
     /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
 use super::keystone::Fernet;
@@ -267,6 +267,35 @@ impl HasConditions for ServiceStatus {
     fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
+}
+
+/// The rules of a service, as its name is told, for the files of [`Files`] that it does not have.
+pub(super) fn file_rules(service: &str, has: &[&str]) -> Vec<Value> {
+    let others = match has {
+        [] => ", nor any other that can be given".to_owned(),
+        _ => format!("; those it has are {}", has.join(" and ")),
+    };
+    ["policy", "paste", "logging"]
+        .into_iter()
+        .filter(|file| !has.contains(file))
+        .map(|file| {
+            json!({
+                "rule": format!("!has(self.files) || !has(self.files.{file})"),
+                "message": format!("files.{file}: {service} has no such file{others}"),
+            })
+        })
+        .collect()
+}
+
+/// The rules of a service whose options have no sections: no file of [`Files`], and one section in `conf`, which stands
+/// for all of them.
+pub(super) fn flag_rules(service: &str, section: &str) -> Vec<Value> {
+    let mut rules = file_rules(service, &[]);
+    rules.push(json!({
+        "rule": format!("!has(self.conf) || self.conf.all(section, section == '{section}')"),
+        "message": format!("conf: {service} takes no other options than those of the section {section}"),
+    }));
+    rules
 }
 
 pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
