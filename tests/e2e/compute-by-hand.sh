@@ -1,7 +1,4 @@
 #!/bin/bash
-# Text in single quotes is for the shell in the client pod.
-# shellcheck disable=SC2016
-#
 # VMs without the operator, as docs/compute-by-hand.md tells it: all charts by helm, VMs by the openstack command, on every
 # node of the cluster; VMs that outlive the pods of their node; removal that leaves nothing on a node.
 # On a cluster of dev/k8s/up.sh only, with the images infra, openstack and compute on its nodes. RELEASE is OpenStack's.
@@ -14,21 +11,17 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/../../dev/lib.sh"
 # shellcheck source=dev/k8s/cluster.sh
 . "$HERE/../../dev/k8s/cluster.sh"
+# shellcheck source=tests/e2e/lib-vms.sh
+. "$HERE/lib-vms.sh"
 
 CHARTS=$HERE/../../charts/openstack
 NS=${NAMESPACE:-vms-by-hand}
 RELEASE=${RELEASE:-2026.2}
 WORK=$(mktemp -d)
 SERVICES=(mariadb memcached rabbitmq keystone glance placement ovn neutron libvirt nova)
-# What runs on every node with VMs.
-ON_NODES=(libvirt:libvirt nova:compute ovn:openvswitch-db ovn:openvswitch-vswitchd ovn:controller-gw neutron:ovn-metadata-agent)
-OUTSIDE=172.24.4 # network of the floating IPs: the machine reaches it through node 1
-
-k() { kubectl -n "$NS" "$@"; }
-in_client() { timeout 300 kubectl -n "$NS" exec client -- bash -euc "$1"; }
 
 clean_up() {
-  ip route del "$OUTSIDE.0/24" 2>/dev/null || true
+  no_way_outside
   kubectl delete namespace "$NS" --ignore-not-found --wait >/dev/null || true
   kubectl label nodes --all openstack-compute-node- vms-by-hand-gateway- >/dev/null || true
   rm -rf "$WORK"
@@ -67,113 +60,6 @@ install_all() {
   for chart in mariadb memcached rabbitmq ovn libvirt keystone glance placement neutron nova; do apply "$chart" || return; done
 }
 
-# What is replaced on demand only has no rollout that kubectl could follow.
-nodes_ready() {
-  k get daemonsets -o 'jsonpath={range .items[*]}{.status.desiredNumberScheduled} {.status.numberReady}{"\n"}{end}' |
-    awk '$1 != $2 {exit 1}'
-}
-rolled_out() {
-  k get deployments,statefulsets -o name | xargs -n 1 kubectl -n "$NS" rollout status --timeout=300s || return
-  within 300 nodes_ready
-}
-
-client() {
-  k apply -f - <<YAML
-apiVersion: v1
-kind: Pod
-metadata: {name: client}
-spec:
-  automountServiceAccountToken: false
-  terminationGracePeriodSeconds: 1
-  containers:
-    - name: client
-      image: kupenstack.local/openstack:$RELEASE
-      command: [sleep, infinity]
-      env: [{name: HOME, value: /tmp}]
-      envFrom: [{secretRef: {name: keystone-keystone-admin}}]
-YAML
-  k wait --for=condition=Ready pod/client --timeout=60s
-  kubectl -n "$NS" exec -i client -- bash -c 'cat >/tmp/tiny.qcow2' <"$DISK"
-}
-
-hypervisors() { in_client 'openstack hypervisor list -f value -c "Hypervisor Hostname" -c State | sort | tr "\n" " "'; }
-wanted_hypervisors() { for n in $(running_nodes); do printf 'node%s up ' "$n"; done; }
-all_hypervisors() { [ "$(hypervisors)" = "$(wanted_hypervisors)" ]; }
-
-# The machine is the router of the network outside.
-way_outside() {
-  within 60 in_node 1 ip link set br-ex up || return
-  in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
-  ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
-}
-
-networks() {
-  in_client '
-    openstack image create --disk-format qcow2 --container-format bare --file /tmp/tiny.qcow2 tiny -f value -c status
-    openstack flavor create --ram 128 --vcpus 1 --disk 1 tiny -f value -c id
-    openstack network create --external --provider-network-type flat --provider-physical-network public public -f value -c id
-    openstack subnet create --network public --subnet-range '$OUTSIDE'.0/24 --gateway '$OUTSIDE'.1 --no-dhcp \
-      --allocation-pool start='$OUTSIDE'.50,end='$OUTSIDE'.200 public -f value -c id
-    openstack network create demo -f value -c id
-    openstack subnet create --network demo --subnet-range 10.77.0.0/24 demo -f value -c id
-    openstack router create --external-gateway public demo -f value -c id
-    openstack router add subnet demo demo
-    openstack security group create demo -f value -c id
-    openstack security group rule create --protocol icmp demo -f value -c id
-    openstack security group rule create --protocol tcp --dst-port 80 demo -f value -c id'
-}
-
-# server N [USER-DATA]: VM N on node N.
-server() {
-  in_client "
-    printf '%s' '${2:-:}' >/tmp/user-data
-    openstack server create --flavor tiny --image tiny --network demo --security-group demo --user-data /tmp/user-data \
-      --os-compute-api-version 2.95 --host node$1 --wait vm$1 -f value -c status | grep -x ACTIVE"
-}
-
-floating_ip() { # sets FIP
-  FIP=$(in_client 'ip=$(openstack floating ip create public -f value -c floating_ip_address)
-    openstack server add floating ip vm1 $ip; echo $ip')
-  [[ $FIP == "$OUTSIDE".* ]]
-}
-
-http() { curl -sf -m 2 --noproxy "*" "http://$FIP/"; }
-answers() { http | grep -q '^hello from vm1'; }
-metadata() { http | grep -q '"name": "vm1"'; }
-console() { in_client 'openstack console log show vm1' | grep -q 'TINY: metadata ok'; }
-console_page() {
-  local url
-  url=$(in_client 'openstack console url show vm1 -f value -c url') || return
-  in_client "curl -sf -m 5 -o /dev/null '$url'"
-}
-sibling_ip() { in_client 'openstack server show vm1 -f value -c addresses' | grep -o '10\.77\.0\.[0-9]*'; }
-other_node_reached() { in_client 'openstack console log show vm2' | grep -q 'PEER: hello from vm1'; }
-
-vm_processes() { pgrep -f 'qemu-system.* -name guest=' | sort || true; }
-pods_of_nodes() {
-  local pair
-  for pair in "${ON_NODES[@]}"; do k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name; done
-}
-
-# Ask five times a second while what runs beneath the VM is replaced.
-survive() {
-  local before asked=0 lost=0 end
-  before=$(vm_processes)
-  mapfile -t pods < <(pods_of_nodes)
-  k delete --wait=false "${pods[@]}"
-  end=$((SECONDS + 45))
-  while [ $SECONDS -lt $end ]; do
-    asked=$((asked + 1))
-    curl -sf -m 1 --noproxy '*' -o /dev/null "http://$FIP/" || lost=$((lost + 1))
-    sleep 0.2
-  done
-  echo "$lost of $asked requests lost" >&3
-  rolled_out && [ "$before" = "$(vm_processes)" ] && within 20 answers
-}
-
-reboot_hard() { in_client 'openstack server reboot --hard --wait vm1' && within 60 answers; }
-services_up() { is '' in_client 'openstack compute service list -f value -c State -c Binary | grep -v "^.* up$" || true'; }
-
 workloads() { k get pods -l 'component,!job-name,!batch.kubernetes.io/job-name' -o 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
 unchanged_upgrade() {
   local before chart
@@ -191,24 +77,12 @@ clean_nodes() {
     done
   done
 }
-servers_gone() { in_client 'for vm in $(openstack server list -f value -c ID); do openstack server delete --wait $vm; done'; }
 refused_while_there_are_vms() { not k exec "$(k get pods -l application=libvirt -o name | head -n 1)" -- bash /scripts/clean-node.sh; }
 
 uninstall() {
   local i
   for ((i = ${#SERVICES[@]} - 1; i >= 0; i--)); do helm uninstall "${SERVICES[i]}" -n "$NS" || return; done
   k wait --for=delete pod -l 'component' --field-selector status.phase=Running --timeout=180s
-}
-
-left_on_nodes() {
-  local n
-  for n in $(running_nodes); do
-    in_node "$n" ip -brief link | awk '/^(br-|ovs-|tap|genev)/ {print $1}'
-    in_node "$n" ip netns list | grep ovnmeta- || true
-    in_node "$n" find /var/lib/nova /var/lib/libvirt /var/lib/openvswitch -mindepth 1
-    in_node "$n" ip -4 -oneline addr show dev eth1 | grep -q "$TUNNEL_NET" || echo "node$n: eth1 has lost its address"
-  done
-  vm_processes
 }
 
 main() {
