@@ -98,7 +98,10 @@ def pod_spec(obj):
 
 
 def with_pods(objs):
-    return [o for o in objs if o["kind"] in ("Deployment", "StatefulSet", "DaemonSet", "Job")]
+    """Every chart has some: what is asked of each of none would hold always."""
+    found = [o for o in objs if o["kind"] in ("Deployment", "StatefulSet", "DaemonSet", "Job")]
+    assert found, f"no pods in {[(o['kind'], o['metadata']['name']) for o in objs]}"
+    return found
 
 
 def etc(objs, kind="etc"):

@@ -33,9 +33,10 @@ class Nodes(unittest.TestCase):
     def test_label_that_is_there_already(self):
         label = {"node_selector_key": "node-role.kubernetes.io/worker", "node_selector_value": ""}
         for chart, key in (("nova", "compute"), ("libvirt", "libvirt"), ("ovn", "ovn_controller"), ("neutron", "ovn_metadata_agent")):
-            for obj in charts.objects(chart, {"labels": {key: label}}):
-                if obj["kind"] == "DaemonSet":
-                    self.assertEqual(charts.pod_spec(obj)["nodeSelector"], {"node-role.kubernetes.io/worker": ""})
+            objs = [o for o in charts.objects(chart, {"labels": {key: label}}) if o["kind"] == "DaemonSet"]
+            self.assertEqual({o["metadata"]["name"] for o in objs}, set(ON_THE_NODE[chart]))
+            for obj in objs:
+                self.assertEqual(charts.pod_spec(obj)["nodeSelector"], {"node-role.kubernetes.io/worker": ""})
 
     def test_tolerations(self):
         for chart, names in ON_THE_NODE.items():
@@ -55,9 +56,9 @@ class Nodes(unittest.TestCase):
     def test_grace_is_longer_than_the_service_takes(self):
         """OSH 12851247b, StarlingX 730f852: pods that were killed while Nova still finished its work."""
         wanted = int(next(line for line in charts.conf("nova")["DEFAULT"] if line.startswith("graceful")).split()[-1])
-        for obj in charts.with_pods(charts.defaults("nova")):
-            if obj["metadata"]["name"] in ("nova-compute", "nova-conductor", "nova-scheduler"):
-                self.assertGreater(charts.pod_spec(obj)["terminationGracePeriodSeconds"], wanted)
+        for kind, name in (("DaemonSet", "nova-compute"), ("Deployment", "nova-conductor"), ("Deployment", "nova-scheduler")):
+            obj = charts.find(charts.defaults("nova"), kind, name)
+            self.assertGreater(charts.pod_spec(obj)["terminationGracePeriodSeconds"], wanted)
 
     def test_identity_of_a_chassis_is_the_nodes_name(self):
         """atmosphere 745: a chassis that came back under another identity."""

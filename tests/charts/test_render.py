@@ -130,10 +130,11 @@ class Configuration(unittest.TestCase):
 
     def test_kept_and_immutable(self):
         for chart in ("mariadb", "keystone", "glance"):
-            for obj in charts.defaults(chart):
-                if "kupenstack.io/config" in obj["metadata"].get("labels", {}):
-                    self.assertEqual(obj["metadata"]["annotations"], {"helm.sh/resource-policy": "keep"})
-                    self.assertIs(obj["immutable"], True)
+            configurations = [o for o in charts.defaults(chart) if "kupenstack.io/config" in o["metadata"].get("labels", {})]
+            self.assertTrue(configurations, chart)
+            for obj in configurations:
+                self.assertEqual(obj["metadata"]["annotations"], {"helm.sh/resource-policy": "keep"})
+                self.assertIs(obj["immutable"], True)
 
     def test_what_is_mounted_exists(self):
         """Everything named is in the render or one of the two key Secrets, by direct name."""

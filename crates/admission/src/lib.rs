@@ -19,7 +19,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use pki::Lifetimes;
-pub use review::{Unreadable, Verdict, answer};
 
 /// Whose certificates the webhook serves with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ const MOST_FAULTS: usize = 10;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub(crate) enum Unreadable {
     /// The text is none of a review.
     #[error("this is no AdmissionReview: {0}")]
     Syntax(#[from] serde_json::Error),
@@ -26,7 +26,7 @@ pub enum Unreadable {
 
 /// What a review came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Nothing to say.
     Allowed,
     /// Allowed with warnings.
@@ -36,7 +36,7 @@ pub enum Verdict {
 }
 
 /// Answers a review: the body of the response, what it came to, and the resource if a rule covers it.
-pub fn answer<'a>(rules: &'a [Rule], body: &[u8]) -> Result<(Vec<u8>, Verdict, Option<&'a Rule>), Unreadable> {
+pub(crate) fn answer<'a>(rules: &'a [Rule], body: &[u8]) -> Result<(Vec<u8>, Verdict, Option<&'a Rule>), Unreadable> {
     let review: AdmissionReview<DynamicObject> = serde_json::from_slice(body)?;
     if review.types.api_version != META_API_VERSION_V1 {
         return Err(Unreadable::Version(review.types.api_version));

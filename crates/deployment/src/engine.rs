@@ -109,11 +109,19 @@ impl Engine {
         match history.recovery(hash) {
             Recovery::None => return Ok(false),
             Recovery::Drop(revision) => {
-                tracing::warn!(release = release.name, revision, "an interrupted run is taken up again");
+                tracing::warn!(
+                    release = release.name,
+                    revision,
+                    "the record of an interrupted run is dropped, the next run begins anew"
+                );
                 record::drop(&self.client, release, revision).await?;
             }
             Recovery::RollBack(revision) => {
-                tracing::warn!(release = release.name, revision, "an interrupted run is rolled back first");
+                tracing::warn!(
+                    release = release.name,
+                    revision,
+                    "an interrupted run is rolled back to this revision first"
+                );
                 self.helm.rollback(release, revision).await?;
             }
         }

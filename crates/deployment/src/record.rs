@@ -53,7 +53,8 @@ pub(crate) struct History(Vec<Revision>);
 pub(crate) enum Recovery {
     /// Nothing.
     None,
-    /// The record of a killed run stands in the way of the same run: drop it and run forward.
+    /// The record of a killed run stands in the way of the same run, or of any where none was ever completed: drop it
+    /// and run forward.
     Drop(u32),
     /// A killed run had another target: go back to what was deployed last, which removes what that run made.
     RollBack(u32),

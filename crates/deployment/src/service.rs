@@ -62,7 +62,8 @@ pub(crate) enum Format {
     Oslo,
     /// Another file with sections.
     Sections,
-    /// Arguments of its command. In a spec they make up one section, which has the service's name.
+    /// Options without sections: arguments of its command, or lines of a file. In a spec they make up one section, which
+    /// has the service's name.
     Flags,
 }
 

@@ -84,10 +84,6 @@ pub struct Download {
     pub bytes: u64,
     /// Its SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// The server's `ETag`.
-    pub etag: Option<String>,
-    /// The server's `Last-Modified`.
-    pub last_modified: Option<String>,
     /// Where the redirects led to, without credentials and query.
     pub final_url: String,
     /// How the file can be known again; nothing when it came in parts that nobody vouches for.

@@ -71,16 +71,7 @@ impl ServiceClient {
     where
         T: DeserializeOwned + Send + 'static,
     {
-        stream::try_unfold(Some(Next::First(query)), move |next| {
-            let service = self.clone();
-            async move {
-                let Some(next) = next else { return Ok(None) };
-                let (mut page, answer) = service.page(collection, &next).await?;
-                let items = page.all(&answer, collection)?;
-                Ok::<_, Error>(Some((stream::iter(items.into_iter().map(Ok)), page.next)))
-            }
-        })
-        .try_flatten()
+        self.pages(collection, query, move |page, answer| page.all(answer, collection))
     }
 
     /// The same, but what can't be read is left out and told in the log: one odd item of somebody's must not hide all
@@ -93,13 +84,27 @@ impl ServiceClient {
     where
         T: DeserializeOwned + Send + 'static,
     {
+        self.pages(collection, query, move |page, _| Ok(page.readable(collection)))
+    }
+
+    /// The items of every page, as `items` reads them.
+    fn pages<T, F>(
+        self,
+        collection: &'static str,
+        query: Query,
+        items: F,
+    ) -> impl Stream<Item = Result<T, Error>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Page, &Answer) -> Result<Vec<T>, Error> + Clone + Send + 'static,
+    {
         stream::try_unfold(Some(Next::First(query)), move |next| {
-            let service = self.clone();
+            let (service, items) = (self.clone(), items.clone());
             async move {
                 let Some(next) = next else { return Ok(None) };
-                let (mut page, _) = service.page(collection, &next).await?;
-                let items = page.readable(collection);
-                Ok::<_, Error>(Some((stream::iter(items.map(Ok)), page.next)))
+                let (mut page, answer) = service.page(collection, &next).await?;
+                let items = items(&mut page, &answer)?;
+                Ok::<_, Error>(Some((stream::iter(items.into_iter().map(Ok)), page.next)))
             }
         })
         .try_flatten()
@@ -174,12 +179,13 @@ impl Page {
     }
 
     /// The items that can be read.
-    fn readable<T: DeserializeOwned>(&mut self, collection: &'static str) -> impl Iterator<Item = T> + use<T> {
-        std::mem::take(&mut self.items).into_iter().filter_map(move |item| {
+    fn readable<T: DeserializeOwned>(&mut self, collection: &str) -> Vec<T> {
+        let read = |item: Value| {
             let id = item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let read = serde_json::from_value(item);
             read.inspect_err(|error| warn!(collection, id, %error, "left out of the list, it can't be read")).ok()
-        })
+        };
+        std::mem::take(&mut self.items).into_iter().filter_map(read).collect()
     }
 }
 

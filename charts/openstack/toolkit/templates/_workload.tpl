@@ -1,6 +1,6 @@
 {{/*
-The Deployment of an API under uwsgi, or of a worker, `<service>-<component>`. Takes what `toolkit.pod` takes; `component` is "api" when
-not given, the container has its name.
+A Deployment, `<service>-<component>` unless `name` is given. Takes what `toolkit.pod` takes, but for `container`: that has the
+component's name.
 */}}
 {{- define "toolkit.deployment" -}}
 {{- $root := .root -}}

@@ -4,8 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeletionPolicy, ImageSpec, ImageStatus, ResourceKind};
-use crate::{Conditions, HasConditions};
+use super::{DeletionPolicy, ImageSpec, ImageStatus, shared::resource_kind};
 
 /// A disk image that every project sees, made from a file on a web server. It becomes a public image in Glance, in
 /// the project of the cloud's administrator.
@@ -33,27 +32,8 @@ pub struct ClusterImageSpec {
     pub image: ImageSpec,
 }
 
-impl HasConditions for ClusterImage {
-    fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
-        self.status.as_ref().map_or(&[], |s| &s.conditions)
-    }
-}
-
-impl ResourceKind for ClusterImage {
-    type Status = ImageStatus;
-
-    fn status(&self) -> Option<&ImageStatus> {
-        self.status.as_ref()
-    }
+resource_kind!(ClusterImage, ImageStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
         self.spec.image.effective_deletion_policy()
     }
-    fn id(status: &ImageStatus) -> Option<&str> {
-        status.id.as_deref()
-    }
-    fn set_common(status: &mut ImageStatus, id: Option<String>, conditions: Conditions, generation: Option<i64>) {
-        status.id = id;
-        status.conditions = conditions;
-        status.observed_generation = generation;
-    }
-}
+});

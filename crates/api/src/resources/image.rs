@@ -6,8 +6,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeletionPolicy, ResourceKind};
-use crate::{Conditions, HasConditions};
+use super::{DeletionPolicy, shared::resource_kind};
+use crate::Conditions;
 
 /// A disk image in the namespace's project, made from a file on a web server. It becomes an image in Glance.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -194,27 +194,8 @@ pub struct ImageStatus {
     pub source_format: Option<String>,
 }
 
-impl HasConditions for Image {
-    fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
-        self.status.as_ref().map_or(&[], |s| &s.conditions)
-    }
-}
-
-impl ResourceKind for Image {
-    type Status = ImageStatus;
-
-    fn status(&self) -> Option<&ImageStatus> {
-        self.status.as_ref()
-    }
+resource_kind!(Image, ImageStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
         self.spec.effective_deletion_policy()
     }
-    fn id(status: &ImageStatus) -> Option<&str> {
-        status.id.as_deref()
-    }
-    fn set_common(status: &mut ImageStatus, id: Option<String>, conditions: Conditions, generation: Option<i64>) {
-        status.id = id;
-        status.conditions = conditions;
-        status.observed_generation = generation;
-    }
-}
+});

@@ -29,3 +29,37 @@ pub trait ResourceKind: HasConditions {
     /// Sets what every status has.
     fn set_common(status: &mut Self::Status, id: Option<String>, conditions: Conditions, generation: Option<i64>);
 }
+
+/// Implements [`ResourceKind`] for a kind whose status has the fields `id`, `conditions` and `observed_generation`.
+macro_rules! resource_kind {
+    ($kind:ident, $status:ident { $($own:tt)* }) => {
+        impl $crate::HasConditions for $kind {
+            fn conditions(&self) -> &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition] {
+                self.status.as_ref().map_or(&[], |s| &s.conditions)
+            }
+        }
+
+        impl $crate::resources::ResourceKind for $kind {
+            type Status = $status;
+
+            fn status(&self) -> Option<&$status> {
+                self.status.as_ref()
+            }
+            fn id(status: &$status) -> Option<&str> {
+                status.id.as_deref()
+            }
+            fn set_common(
+                status: &mut $status,
+                id: Option<String>,
+                conditions: $crate::Conditions,
+                generation: Option<i64>,
+            ) {
+                status.id = id;
+                status.conditions = conditions;
+                status.observed_generation = generation;
+            }
+            $($own)*
+        }
+    };
+}
+pub(super) use resource_kind;

@@ -93,8 +93,6 @@ impl<'a> Transfer<'a> {
             file: self.scratch,
             bytes: self.done,
             sha256: digests.sha256.clone(),
-            etag: self.identity.etag.clone(),
-            last_modified: self.identity.last_modified.clone(),
             final_url: self.url,
             identity: vouched.then_some(self.identity),
         };

@@ -1,6 +1,6 @@
 //! Roles as templates of the operator's Helm chart.
 
-use super::{Account, Right, Rule, Scope};
+use super::{Account, Rule, Scope};
 
 /// First line of every generated template. A template comment, so that it does not end up in the cluster.
 pub(super) const HEADER: &str =
@@ -12,8 +12,9 @@ pub(super) fn account(account: &Account) -> String {
     for scope in [Scope::Cluster, Scope::CloudNamespace, Scope::DefaultNamespace, Scope::OperatorNamespace] {
         let rules = account.rules(scope);
         if !rules.is_empty() {
-            text.push_str(&role(account, scope, &rules));
-            text.push_str(&binding(account, scope));
+            let name = role_name(account, scope);
+            let role = Role { name: &name, component: account.name, scope, accounts: &[account.name] };
+            text.push_str(&role.text(&rules));
         }
     }
     text
@@ -28,53 +29,66 @@ pub(super) fn controllers(accounts: &[&Account]) -> String {
     HEADER.to_owned() + &accounts.iter().map(definition).collect::<String>()
 }
 
-fn role(account: &Account, scope: Scope, rules: &[Rule]) -> String {
-    let rules: String = rules.iter().map(rule).collect();
-    format!("{}rules:\n{rules}", head(kind(scope), account, scope))
+/// A role, and who has it.
+pub(super) struct Role<'a> {
+    pub(super) name: &'a str,
+    /// The part of the operator that its labels name.
+    pub(super) component: &'a str,
+    pub(super) scope: Scope,
+    /// The short names of the accounts that have it.
+    pub(super) accounts: &'a [&'a str],
 }
 
-fn binding(account: &Account, scope: Scope) -> String {
-    let kind = kind(scope);
-    format!(
-        "{head}\
+impl Role<'_> {
+    /// The role with these rules, and its binding.
+    pub(super) fn text(&self, rules: &[Rule]) -> String {
+        let kind = if self.scope == Scope::Cluster { "ClusterRole" } else { "Role" };
+        format!(
+            "{role}\
+rules:
+{rules}{binding}\
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {kind}
-  name: {role}
+  name: {name}
 subjects:
-  - kind: ServiceAccount
-    name: kupenstack-{account}
-    namespace: {{{{ .Release.Namespace }}}}
-",
-        head = head(&format!("{kind}Binding"), account, scope),
-        role = role_name(account, scope),
-        account = account.name,
-    )
-}
+{subjects}",
+            role = self.head(kind),
+            rules = rules.iter().map(rule).collect::<String>(),
+            binding = self.head(&format!("{kind}Binding")),
+            name = self.name,
+            subjects = self.accounts.iter().map(subject).collect::<String>(),
+        )
+    }
 
-fn head(kind: &str, account: &Account, scope: Scope) -> String {
-    let namespace = namespace(scope).map(|n| format!("  namespace: {n}\n")).unwrap_or_default();
-    format!(
-        "---
+    fn head(&self, kind: &str) -> String {
+        format!(
+            "---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {kind}
 metadata:
   name: {name}
 {namespace}  labels:
-    {{{{- include \"kupenstack.labels\" (list $ \"{account}\") | nindent 4 }}}}
+    {{{{- include \"kupenstack.labels\" (list $ \"{component}\") | nindent 4 }}}}
 ",
-        name = role_name(account, scope),
-        account = account.name,
+            name = self.name,
+            namespace = namespace(self.scope).map(|n| format!("  namespace: {n}\n")).unwrap_or_default(),
+            component = self.component,
+        )
+    }
+}
+
+fn subject(account: &&str) -> String {
+    format!(
+        "  - kind: ServiceAccount
+    name: kupenstack-{account}
+    namespace: {{{{ .Release.Namespace }}}}
+"
     )
 }
 
 fn rule(rule: &Rule) -> String {
-    right(&rule.right, &rule.resources)
-}
-
-/// A rule of a role.
-pub(super) fn right(right: &Right, resources: &[&str]) -> String {
-    let names = match right.names {
+    let names = match rule.right.names {
         [] => String::new(),
         names => format!("    resourceNames: [{}]\n", names.join(", ")),
     };
@@ -84,15 +98,11 @@ pub(super) fn right(right: &Right, resources: &[&str]) -> String {
     resources: [{resources}]
 {names}    verbs: [{verbs}]
 ",
-        why = right.why,
-        group = right.group,
-        resources = resources.join(", "),
-        verbs = right.verbs.join(", "),
+        why = rule.right.why,
+        group = rule.right.group,
+        resources = rule.resources.join(", "),
+        verbs = rule.right.verbs.join(", "),
     )
-}
-
-fn kind(scope: Scope) -> &'static str {
-    if scope == Scope::Cluster { "ClusterRole" } else { "Role" }
 }
 
 fn namespace(scope: Scope) -> Option<&'static str> {

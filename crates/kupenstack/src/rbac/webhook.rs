@@ -8,6 +8,13 @@ use super::{Right, Scope, render};
 /// Name of everything that belongs to the webhook.
 pub(crate) const WEBHOOK: &str = "kupenstack-webhook";
 
+/// A right in a role of its own, and the accounts that have it.
+struct Grant {
+    purpose: &'static str,
+    right: Right,
+    accounts: &'static [&'static str],
+}
+
 const SECRET: Right = Right {
     scope: Scope::OperatorNamespace,
     group: "",
@@ -26,52 +33,35 @@ const CONFIGURATION: Right = Right {
     why: "whom API servers trust when they ask the webhook",
 };
 
+/// Where there is a webhook.
+const SERVE: &[Grant] = &[Grant { purpose: "read", right: SECRET, accounts: &["cloud", "resources"] }];
+/// Where its certificate is made by itself.
+const KEEP: &[Grant] = &[
+    Grant { purpose: "keep", right: KEEP_SECRET, accounts: &["cloud"] },
+    Grant { purpose: "keep", right: CONFIGURATION, accounts: &["cloud"] },
+];
+
 /// The roles as a template of the chart.
 pub(super) fn roles() -> String {
     [
         render::HEADER,
         "{{- if .Values.webhook.enabled }}\n",
-        &role("Role", "read", &[SECRET]),
-        &binding("Role", "read", &["cloud", "resources"]),
+        &SERVE.iter().map(role).collect::<String>(),
         "{{- if not .Values.webhook.certManager }}\n",
-        &role("Role", "keep", &[KEEP_SECRET]),
-        &binding("Role", "keep", &["cloud"]),
-        &role("ClusterRole", "keep", &[CONFIGURATION]),
-        &binding("ClusterRole", "keep", &["cloud"]),
+        &KEEP.iter().map(role).collect::<String>(),
         "{{- end }}\n{{- end }}\n",
     ]
     .concat()
 }
 
-fn role(kind: &str, purpose: &str, rights: &[Right]) -> String {
-    let rules: String = rights.iter().map(|right| render::right(right, right.resources)).collect();
-    format!("{}rules:\n{rules}", head(kind, purpose))
+fn role(grant: &Grant) -> String {
+    let name = format!("{WEBHOOK}-{}", grant.purpose);
+    let role = render::Role { name: &name, component: "webhook", scope: grant.right.scope, accounts: grant.accounts };
+    role.text(&[grant.right.into()])
 }
 
-fn binding(kind: &str, purpose: &str, accounts: &[&str]) -> String {
-    let subject = |account: &&str| {
-        format!(
-            "  - kind: ServiceAccount\n    name: kupenstack-{account}\n    namespace: {{{{ .Release.Namespace }}}}\n"
-        )
-    };
-    format!(
-        "{head}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {WEBHOOK}-{purpose}\nsubjects:\n{subjects}",
-        head = head(&format!("{kind}Binding"), purpose),
-        subjects = accounts.iter().map(subject).collect::<String>(),
-    )
-}
-
-fn head(kind: &str, purpose: &str) -> String {
-    let is_namespaced = kind.starts_with("Role");
-    let namespace = if is_namespaced { "  namespace: {{ .Release.Namespace }}\n" } else { "" };
-    format!(
-        "---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: {kind}
-metadata:
-  name: {WEBHOOK}-{purpose}
-{namespace}  labels:
-    {{{{- include \"kupenstack.labels\" (list $ \"webhook\") | nindent 4 }}}}
-"
-    )
+/// All rights that the roles grant.
+#[cfg(test)]
+pub(super) fn rights() -> impl Iterator<Item = Right> {
+    SERVE.iter().chain(KEEP).map(|grant| grant.right)
 }
