@@ -15,9 +15,17 @@ NAMESPACES = {
     "glance": ["castellan.config", "glance", "glance.api", "glance.cache", "glance.manage", "glance.multi_store",
                "glance.scrubber", "glance.store", "keystonemiddleware.auth_token", "os_brick", "oslo.concurrency", "oslo.db",
                "oslo.limit", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "oslo.reports", "osprofiler"],
+    "neutron": ["designate.auth", "ironic.auth", "keystonemiddleware.auth_token", "neutron", "neutron.agent",
+                "neutron.base.agent", "neutron.db", "neutron.extensions", "nova.auth", "oslo.cache", "oslo.concurrency",
+                "oslo.db", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "oslo.reports",
+                "oslo.service.sslutils", "oslo.service.wsgi", "osprofiler", "placement.auth"],
+    "nova": ["castellan.config", "keystonemiddleware.auth_token", "nova.conf", "os_vif", "oslo.cache", "oslo.concurrency",
+             "oslo.db", "oslo.limit", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "oslo.privsep",
+             "oslo.reports", "oslo.service.periodic_task", "oslo.service.service", "osprofiler"],
     "placement": ["placement.conf", "keystonemiddleware.auth_token", "oslo.log", "oslo.middleware", "oslo.policy"],
 }
-# Sections named by the user: a store of Glance, a federation protocol of Keystone.
+# Sections named by the user: a store of Glance, a federation protocol of Keystone; or by a library that gives its helper
+# root's rights: each has one of its own.
 ANY = "*"
 
 
@@ -58,7 +66,7 @@ def main(service):
     found = Options()
     for namespace, groups in generator._list_opts(NAMESPACES[service]):
         found.take_namespace(groups)
-        if namespace == "glance.multi_store":
+        if namespace in ("glance.multi_store", "oslo.privsep"):
             found.take_namespace((ANY, options) for _, options in groups)
     if service == "keystone":
         found.add(ANY, "remote_id_attribute", False)

@@ -35,7 +35,7 @@ for release; do
   tree_of "$archive" "$TREE/$release"
   install -m644 "$HERE/options.py" "$TREE/$release/tmp/options.py"
   mkdir -p "$OUT/$release"
-  for service in keystone glance placement; do
+  for service in keystone glance placement neutron nova; do
     chroot "$TREE/$release" /opt/openstack/bin/python -W ignore /tmp/options.py "$service" > "$TREE/options"
     install -m644 "$TREE/options" "$OUT/$release/$service.txt"
     echo "$release $service: $(grep -vc '^\[' "$OUT/$release/$service.txt") names"

@@ -1,4 +1,5 @@
 """The charts of networks and VMs: what a node gets to see, which nodes they choose, what their scripts do."""
+import base64
 import json
 import os
 import pathlib
@@ -76,6 +77,12 @@ class Visible(unittest.TestCase):
         mounted = charts.pod_spec(daemonset("nova", "nova-compute"))["volumes"]
         self.assertRegex(next(v for v in mounted if v["name"] == "etc")["secret"]["secretName"], "^nova-compute-")
 
+    def test_hypervisors_have_no_policy(self):
+        """They judge nobody's requests: the file is not theirs, so its name must not be either."""
+        values = {"conf": {"policy": {"os_compute_api:servers:create": "role:x"}}}
+        self.assertIn("oslo_policy", charts.conf("nova", values))
+        self.assertNotIn("oslo_policy", charts.conf("nova", values, kind="compute"))
+
     def test_the_metadata_agent_sees_its_shared_secret_only(self):
         agent = str(charts.conf("neutron", kind="agent", file="ovn_metadata_agent.ini"))
         self.assertIn("metadata-pw", agent)
@@ -94,6 +101,13 @@ class Databases(unittest.TestCase):
         self.assertEqual(set(secret["data"]), {"DB_CONNECTION", "DB_CONNECTION_API", "DB_CONNECTION_CELL0"})
         job = charts.find(charts.defaults("nova"), "Job", "nova-db-init")
         self.assertLessEqual(set(secret["data"]), {v["name"] for v in charts.pod_spec(job)["containers"][0]["env"]})
+
+    def test_a_database_that_no_user_is_named_for(self):
+        """A path for everybody is a service's own as well, for its configuration and for the job that makes it."""
+        values = {"endpoints": {"oslo_db": {"path": {"neutron": None, "default": "/all"}}}}
+        secret = charts.find(charts.objects("neutron", values), "Secret", "neutron-db-user")
+        self.assertIn(b"/all?", base64.b64decode(secret["data"]["DB_CONNECTION"]))
+        self.assertIn("/all?", str(charts.conf("neutron", values)["database"]))
 
     def test_cells_follow_the_configuration(self):
         """A cell's URLs are patterns: a stored password would be an old one after the next change."""

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 use crate::{
-    cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack, Placement, RabbitMQ},
+    cluster::{Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ},
     resources::{ClusterImage, Image},
 };
 
@@ -18,6 +18,10 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Glance::crd(),
         RabbitMQ::crd(),
         Placement::crd(),
+        OVN::crd(),
+        Neutron::crd(),
+        Libvirt::crd(),
+        Nova::crd(),
         Image::crd(),
         ClusterImage::crd(),
     ];

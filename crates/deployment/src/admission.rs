@@ -255,12 +255,15 @@ mod tests {
                 let rule = format!("!has(self.files) || !has(self.files.{name})");
                 expected.extend(missing.map(|message| json!({"rule": rule, "message": message})));
             }
-            let flags = (services::of(kind).format() == crate::service::Format::Flags).then(|| {
-                let (name, object) = (kind.name(), kind.object());
-                json!({"rule": format!("!has(self.conf) || self.conf.all(section, section == '{object}')"),
-                    "message": format!("conf: {name} takes no other options than those of the section {object}")})
-            });
-            expected.extend(flags);
+            if let crate::service::Format::Flat(sections) = services::of(kind).format() {
+                let given = json!({"release": "2026.2", "conf": {"other": {"option": 1}}});
+                let found = judged(kind, &child(kind, &given).unwrap(), Release::find("2026.2").unwrap());
+                let [fault] = found.faults.as_slice() else { panic!("{:?}", found.faults) };
+                let message = fault.replacen("spec.conf.other", "conf", 1);
+                let names = sections.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
+                let rule = format!("!has(self.conf) || self.conf.all(section, section in [{names}])");
+                expected.push(json!({"rule": rule, "message": message}));
+            }
             assert_eq!(rules(spec(kind.name())), expected, "{}", kind.name());
             let template = &spec("OpenStack")["properties"]["services"]["properties"][kind.object()];
             assert_eq!(rules(template), expected, "{}", kind.name());

@@ -10,6 +10,8 @@ pub(crate) struct Release {
     pub(crate) name: &'static str,
     /// Image with all OpenStack services, without the registry.
     openstack: &'static str,
+    /// Image with what hypervisors need besides, without the registry.
+    compute: &'static str,
     /// Image with database, broker and cache, without the registry.
     infra: &'static str,
 }
@@ -19,13 +21,15 @@ pub(crate) struct Release {
 pub(crate) enum Part {
     /// OpenStack's services and their management commands.
     OpenStack,
-    /// Database and cache.
+    /// What runs on hypervisors: the switch, libvirt, and the services of OpenStack that belong to them.
+    Compute,
+    /// Database, broker and cache.
     Infra,
 }
 
 pub(crate) const RELEASES: [Release; 2] = [
-    Release { name: "2026.1", openstack: "openstack:2026.1", infra: "infra:dev" },
-    Release { name: "2026.2", openstack: "openstack:2026.2", infra: "infra:dev" },
+    Release { name: "2026.1", openstack: "openstack:2026.1", compute: "compute:2026.1", infra: "infra:dev" },
+    Release { name: "2026.2", openstack: "openstack:2026.2", compute: "compute:2026.2", infra: "infra:dev" },
 ];
 
 impl Release {
@@ -41,6 +45,7 @@ impl Release {
     pub(crate) fn image(&self, registry: Option<&str>, part: Part) -> String {
         let name = match part {
             Part::OpenStack => self.openstack,
+            Part::Compute => self.compute,
             Part::Infra => self.infra,
         };
         format!("{}/{name}", registry.unwrap_or(DEFAULT_REGISTRY).trim_end_matches('/'))

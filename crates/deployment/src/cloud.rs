@@ -281,6 +281,12 @@ pub(crate) fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     if let Some(own) = own.as_object_mut() {
         own.remove(ENABLED);
     }
+    if !spec.compute_nodes.is_empty() && services::of(kind).is_on_compute_nodes() {
+        // one label in place of another, not both
+        if let Some(own) = own.as_object_mut() {
+            own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
+        }
+    }
     if let (Some(storage), true) = (&spec.storage, services::of(kind).has_volume()) {
         // the storage's fields are those of a volume that are not its size
         own = merge::layers([json!({"volume": storage}), own]);
@@ -326,11 +332,11 @@ mod tests {
         let conf = json!({"DEFAULT": {"debug": true}});
         let from = json!([{"configMapRef": {"name": "all"}}]);
         let cloud = cloud(json!({"common": {"conf": conf, "confFrom": from}}));
-        for kind in [Kind::Keystone, Kind::Glance, Kind::Placement] {
+        for kind in [Kind::Keystone, Kind::Glance, Kind::Placement, Kind::Neutron, Kind::Nova] {
             let spec = declared(kind, &cloud);
             assert_eq!((&spec["commonConf"], &spec["commonConfFrom"]), (&conf, &from));
         }
-        for kind in [Kind::MariaDB, Kind::Memcached, Kind::RabbitMQ] {
+        for kind in [Kind::MariaDB, Kind::Memcached, Kind::RabbitMQ, Kind::Ovn, Kind::Libvirt] {
             assert_eq!(declared(kind, &cloud), json!({"release": "2026.2", "region": "default"}));
         }
     }

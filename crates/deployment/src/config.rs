@@ -120,18 +120,18 @@ fn merged(
     let object = service.kind().object();
     let raw = raw_options(service, request);
     let raw_origin = Origin::Values(match service.format() {
-        Format::Flags => "spec.values.conf".to_owned(),
+        Format::Flat(_) => "spec.values.conf".to_owned(),
         Format::Oslo | Format::Sections => format!("spec.values.conf.{object}"),
     });
     let winners = layers::winners(layers, raw.as_ref(), &raw_origin);
 
     let mut conf = Map::new();
     let merged = layers::merged(layers);
-    let options = match service.format() {
-        Format::Flags => merged.get(object).map(|flags| json!(flags)),
-        Format::Oslo | Format::Sections => (!merged.is_empty()).then(|| json!(merged)),
-    };
-    conf.extend(options.map(|options| (object.to_owned(), options)));
+    match service.format() {
+        Format::Flat(_) => conf.extend(merged.into_iter().map(|(section, options)| (section, json!(options)))),
+        Format::Oslo | Format::Sections if merged.is_empty() => {}
+        Format::Oslo | Format::Sections => drop(conf.insert(object.to_owned(), json!(merged))),
+    }
     let mut effective = effective(service, release, &winners);
     let mut secrets = secrets(service, release, &winners);
     for file in files {
@@ -209,13 +209,15 @@ fn limit(request: &Request, sources: &Sources) -> Result<(), Refused> {
 /// What the raw values say of the service's options, by section.
 fn raw_options(service: &dyn Service, request: &Request) -> Option<Value> {
     let conf = request.common.settings.values.as_ref()?.get("conf")?;
-    let object = service.kind().object();
     let Value::Object(conf) = conf else { return Some(Value::Null) };
-    let options = conf.get(object)?;
-    Some(match service.format() {
-        Format::Flags => json!({object: options}),
-        Format::Oslo | Format::Sections => options.clone(),
-    })
+    match service.format() {
+        Format::Flat(sections) => {
+            let given: Map<_, _> =
+                sections.iter().filter_map(|s| Some(((*s).to_owned(), conf.get(*s)?.clone()))).collect();
+            (!given.is_empty()).then(|| Value::Object(given))
+        }
+        Format::Oslo | Format::Sections => conf.get(service.kind().object()).cloned(),
+    }
 }
 
 fn effective(service: &dyn Service, release: &Release, winners: &Winners<'_>) -> Vec<EffectiveOption> {

@@ -159,6 +159,8 @@ pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &
         owner: object.controller_owner_ref(&()).unwrap_or_default(),
         common: object.common().clone(),
         replicas: object.replicas(),
+        node_selectors: object.node_selectors(),
+        own: object.own(),
         volume: object.volume().cloned(),
         fernet: object.fernet().cloned(),
         status: object.status().cloned().unwrap_or_default(),

@@ -66,6 +66,14 @@ pub(crate) async fn ensure(client: &Client, namespace: &str, service: &dyn Servi
             apply::create_if_absent(&api, &fernet_keys(name, service.kind())).await?;
         }
     }
+    secrets.extend(of_dependencies(client, namespace, service).await?);
+    Ok(secrets)
+}
+
+/// Reads the credentials of the services that this one depends on.
+pub(crate) async fn of_dependencies(client: &Client, namespace: &str, service: &dyn Service) -> Result<Secrets, Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let mut secrets = Secrets::default();
     for kind in service.dependencies() {
         if let Some(secret) = api.get_opt(&name(*kind)).await? {
             collect(&mut secrets, *kind, secret.data.unwrap_or_default());

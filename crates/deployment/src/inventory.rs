@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
 use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
+    apps::v1::{DaemonSet, Deployment, StatefulSet},
     core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount},
     policy::v1::PodDisruptionBudget,
     rbac::v1::{Role, RoleBinding},
@@ -51,6 +51,7 @@ impl Inventory {
         let kinds = vec![
             watch::<Deployment>(context, namespace),
             watch::<StatefulSet>(context, namespace),
+            watch::<DaemonSet>(context, namespace),
             watch::<ConfigMap>(context, namespace),
             watch::<Secret>(context, namespace),
             watch::<Service>(context, namespace),

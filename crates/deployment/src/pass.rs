@@ -23,7 +23,7 @@ use crate::{
     credentials,
     engine::{Engine, Note, Passed},
     record::{History, Revision},
-    service::{Request, Secrets, Service},
+    service::{Request, Scene, Secrets, Service},
     target::{Content, Target, Trouble, taken_back},
     values, workloads,
 };
@@ -51,6 +51,8 @@ pub(crate) struct Pass<'a> {
     unknown: Option<Vec<String>>,
     /// Whether the pods serve, when that was looked at.
     pub(crate) serving: Option<bool>,
+    /// What is told of the pods once they are rolled out.
+    pub(crate) workloads: workloads::Done,
 }
 
 /// Names of steps, in their order.
@@ -76,6 +78,7 @@ impl<'a> Pass<'a> {
             notes: Vec::new(),
             unknown: None,
             serving: None,
+            workloads: workloads::Done::default(),
         }
     }
 
@@ -242,7 +245,8 @@ impl<'a> Pass<'a> {
             self.checklist.done("Stopped: no replicas");
             return Ok(Next::Go);
         }
-        let request = self.service.prove(self.request, &self.secrets);
+        let scene = Scene { request: self.request, secrets: &self.secrets, nodes: self.workloads.nodes };
+        let request = self.service.prove(scene);
         match self.engine.prober.prove(self.service.kind().object(), request).await {
             Ok(()) => {
                 self.checklist.done(PROOF);
@@ -259,7 +263,7 @@ impl<'a> Pass<'a> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.request.replicas.get(self.service.component()) == Some(&0)
+        self.service.components().first().and_then(|serving| self.request.replicas.get(serving)) == Some(&0)
     }
 
     /// The target runs and answers.
@@ -271,7 +275,8 @@ impl<'a> Pass<'a> {
         self.status.failed_change = None;
         self.status.release = Some(release.name.to_owned());
         self.status.hash = Some(target.hash);
-        Outcome::ready(format!("release {} runs and answers", release.name))
+        let answers = format!("release {} runs and answers", release.name);
+        Outcome::ready(std::iter::once(answers).chain(self.workloads.remarks.drain(..)).collect::<Vec<_>>().join("; "))
     }
 
     /// Whether requests are answered, perhaps not by what is declared now.

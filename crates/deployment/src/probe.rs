@@ -36,6 +36,12 @@ pub enum NotProven {
         /// Host and port.
         address: String,
     },
+    /// The service answers, and says what of it does not work.
+    #[error("{0}")]
+    Unwell(String),
+    /// Users have something there.
+    #[error("{0}")]
+    InUse(String),
     /// A request to an OpenStack API failed.
     #[error("{0}")]
     OpenStack(#[from] kupenstack_openstack::Error),
@@ -87,6 +93,22 @@ pub(crate) async fn tcp(address: &str, greeting: &[u8], fits: impl Fn(&[u8]) -> 
         }
     };
     timeout(LIMIT, exchange).await.map_err(|_| NotProven::Timeout { address: address.to_owned() })?
+}
+
+/// Asks an HTTP server for `/`, without a token, and expects that it is content.
+pub(crate) async fn http(address: &str) -> Result<(), NotProven> {
+    let greeting = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    tcp(address, greeting.as_bytes(), |answer| answer.starts_with(b"HTTP/1.1 200 ")).await
+}
+
+/// Whether there are as many of each as are wanted: a name, how many are up, and how many are to be.
+pub(crate) fn all_up<'a>(all: impl IntoIterator<Item = (&'a str, usize, u32)>) -> Result<(), NotProven> {
+    let missing: Vec<_> = all
+        .into_iter()
+        .filter(|(_, up, wanted)| u32::try_from(*up).is_ok_and(|up| up < *wanted))
+        .map(|(name, up, wanted)| format!("{up} of {wanted} {name} up"))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(NotProven::Unwell(missing.join(", "))) }
 }
 
 /// A client of the cloud that gives up soon: a proof is repeated anyway.

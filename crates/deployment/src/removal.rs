@@ -22,8 +22,9 @@ use crate::{
     engine::Engine,
     inventory::{Inventory, RELEASE_NAME},
     jobs::{self, SERVICE},
+    probe::NotProven,
     record::{History, Revision},
-    service::{Kind, Request, Service},
+    service::{Kind, Request, Scene, Service},
     services,
 };
 
@@ -53,6 +54,11 @@ impl Engine {
         if let Some(dependents) = self.dependents(kind) {
             return Ok(Outcome::waiting(reason::DELETING, format!("is removed after {dependents}")));
         }
+        if history.newest().is_some()
+            && let Some(outcome) = self.in_use(service, request).await?
+        {
+            return Ok(outcome);
+        }
         site.remove_jobs().await?;
         if history.newest().is_some() {
             self.helm.uninstall(&release).await?;
@@ -74,6 +80,23 @@ impl Engine {
         Ok(Outcome::ready("removed"))
     }
 
+    /// Why the service can't go yet: users have something there, or nobody can tell whether they have.
+    async fn in_use(&self, service: &dyn Service, request: &Request) -> Result<Option<Outcome>, Error> {
+        let secrets = credentials::of_dependencies(&self.client, &request.namespace, service).await?;
+        let scene = Scene { request, secrets: &secrets, nodes: 0 };
+        let proof = self.prober.prove(service.kind().object(), service.prove_unused(scene)).await;
+        Ok(match proof {
+            Ok(()) => None,
+            Err(why @ NotProven::InUse(_)) => Some(Outcome::blocked("InUse", secrets.mask(&why.to_string()))),
+            // what never worked holds nothing
+            Err(_) if request.status.hash.is_none() => None,
+            Err(why) => {
+                let message = format!("can't tell whether it is in use: {why}");
+                Some(Outcome::waiting(reason::DELETING, secrets.mask(&message)))
+            }
+        })
+    }
+
     /// Names of the services that still need this one.
     fn dependents(&self, kind: Kind) -> Option<String> {
         let names: Vec<_> = Kind::ALL
@@ -91,7 +114,7 @@ fn opens_nothing(service: &dyn Service, volume: DeletionPolicy) -> Vec<Kind> {
     let kind = service.kind();
     let keeps_nothing = !service.has_volume() && service.dependencies().is_empty();
     if service.has_volume() && volume == DeletionPolicy::Delete {
-        let guests = |k: &Kind| services::depends_on(*k, kind) && !services::of(*k).has_volume();
+        let guests = |k: &Kind| services::of(*k).data_is_in() == Some(kind);
         return std::iter::once(kind).chain(Kind::ALL.into_iter().filter(guests)).collect();
     }
     if keeps_nothing { vec![kind] } else { Vec::new() }
@@ -228,7 +251,10 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::the_database_with_its_guests(Kind::MariaDB, DeletionPolicy::Delete, &[Kind::MariaDB, Kind::Keystone, Kind::Placement])]
+    #[case::the_database_with_its_guests(Kind::MariaDB, DeletionPolicy::Delete,
+        &[Kind::MariaDB, Kind::Keystone, Kind::Placement, Kind::Neutron, Kind::Nova])]
+    #[case::a_broker_has_no_guests(Kind::RabbitMQ, DeletionPolicy::Delete, &[Kind::RabbitMQ])]
+    #[case::virtual_networks_hold_nothing_of_neutrons(Kind::Ovn, DeletionPolicy::Delete, &[Kind::Ovn])]
     #[case::the_database_that_stays(Kind::MariaDB, DeletionPolicy::Retain, &[])]
     #[case::images(Kind::Glance, DeletionPolicy::Delete, &[Kind::Glance])]
     #[case::a_guest_of_the_database(Kind::Keystone, DeletionPolicy::Retain, &[])]

@@ -285,8 +285,9 @@ impl Pass<'_> {
         let look = workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?;
         self.serving = Some(look.serving());
         let outcome = match look {
-            Look::Done => {
+            Look::Done(done) => {
                 self.checklist.done(WORKLOADS);
+                self.workloads = done;
                 return Ok(Next::Go);
             }
             Look::Under { message, slow, .. } => {

@@ -8,12 +8,12 @@ use futures::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
-use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, OpenStackSpec, ServiceStatus, VolumeClaim};
+use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, NodeSelector, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven};
+use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven, values::DB_PASSWORD};
 
 /// Index of a service in the order in which services start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,11 +24,25 @@ pub(crate) enum Kind {
     Glance,
     RabbitMQ,
     Placement,
+    Ovn,
+    Neutron,
+    Libvirt,
+    Nova,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::MariaDB, Self::Memcached, Self::Keystone, Self::Glance, Self::RabbitMQ, Self::Placement];
+    pub(crate) const ALL: [Self; 10] = [
+        Self::MariaDB,
+        Self::Memcached,
+        Self::Keystone,
+        Self::Glance,
+        Self::RabbitMQ,
+        Self::Placement,
+        Self::Ovn,
+        Self::Neutron,
+        Self::Libvirt,
+        Self::Nova,
+    ];
 
     /// The kind's name in the API.
     pub(crate) fn name(self) -> &'static str {
@@ -39,6 +53,10 @@ impl Kind {
             Self::Glance => "Glance",
             Self::RabbitMQ => "RabbitMQ",
             Self::Placement => "Placement",
+            Self::Ovn => "OVN",
+            Self::Neutron => "Neutron",
+            Self::Libvirt => "Libvirt",
+            Self::Nova => "Nova",
         }
     }
 
@@ -51,6 +69,10 @@ impl Kind {
             Self::Glance => "glance",
             Self::RabbitMQ => "rabbitmq",
             Self::Placement => "placement",
+            Self::Ovn => "ovn",
+            Self::Neutron => "neutron",
+            Self::Libvirt => "libvirt",
+            Self::Nova => "nova",
         }
     }
 }
@@ -62,9 +84,9 @@ pub(crate) enum Format {
     Oslo,
     /// Another file with sections.
     Sections,
-    /// Options without sections: arguments of its command, or lines of a file. In a spec they make up one section, which
-    /// has the service's name.
-    Flags,
+    /// Something without sections: arguments of a command, files of a kind of their own. In a spec each of them makes up
+    /// a section, which has its name in the chart's `conf`.
+    Flat(&'static [&'static str]),
 }
 
 /// A file that can be given whole.
@@ -113,8 +135,9 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// The chart's `images.tags` and the image each runs from.
     fn images(&self) -> &'static [(&'static str, Part)];
 
-    /// Name of the component whose pods serve, as in the chart's `labels` and `pod.replicas`.
-    fn component(&self) -> &'static str;
+    /// Names of the components whose pods go wherever the spec's `nodeSelector` says, as in the chart's `labels`. The pods
+    /// of the first one answer requests: the service is stopped when `pod.replicas` has none of them.
+    fn components(&self) -> &'static [&'static str];
 
     /// Values that only this service's chart has. `secrets` holds the generated credentials of all services so far.
     fn values(&self, _request: &Request, _secrets: &Secrets) -> Value {
@@ -142,7 +165,18 @@ pub(crate) trait Service: Send + Sync + 'static {
         false
     }
 
-    /// URL inside the cluster.
+    /// The service on whose volume this one keeps all it has; `None` for one with a volume of its own, or with nothing.
+    fn data_is_in(&self) -> Option<Kind> {
+        let in_database = self.credentials().iter().any(|g| matches!(g, Generated::Password(DB_PASSWORD)));
+        (in_database && !self.has_volume()).then_some(Kind::MariaDB)
+    }
+
+    /// Whether pods of the service run on the nodes that carry VMs, which the spec's `computeNodes` says.
+    fn is_on_compute_nodes(&self) -> bool {
+        false
+    }
+
+    /// URL inside the cluster, or on each node.
     fn endpoint(&self, namespace: &str) -> String;
 
     /// Access to the cloud that this service hands out once its release is there.
@@ -166,7 +200,21 @@ pub(crate) trait Service: Send + Sync + 'static {
     }
 
     /// Proves by a real request that the service works.
-    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>>;
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>>;
+
+    /// Proves by a real request that users have nothing there which would be lost with the service.
+    fn prove_unused<'a>(&'a self, _scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+/// What a proof may look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) secrets: &'a Secrets,
+    /// On how many nodes the service's daemons run.
+    pub(crate) nodes: u32,
 }
 
 /// Generated credentials by `<service>/<key>`.
@@ -209,6 +257,8 @@ pub(crate) struct Request {
     pub(crate) owner: OwnerReference,
     pub(crate) common: CommonSpec,
     pub(crate) replicas: BTreeMap<&'static str, i32>,
+    pub(crate) node_selectors: BTreeMap<&'static str, NodeSelector>,
+    pub(crate) own: Own,
     pub(crate) volume: Option<VolumeClaim>,
     pub(crate) fernet: Option<Fernet>,
     pub(crate) status: ServiceStatus,

@@ -2,8 +2,12 @@
 
 mod glance;
 mod keystone;
+mod libvirt;
 mod mariadb;
 mod memcached;
+mod neutron;
+mod nova;
+mod ovn;
 mod placement;
 mod rabbitmq;
 
@@ -29,6 +33,10 @@ pub(crate) fn of(kind: Kind) -> &'static dyn Service {
         Kind::Glance => &glance::Glance,
         Kind::RabbitMQ => &rabbitmq::RabbitMQ,
         Kind::Placement => &placement::Placement,
+        Kind::Ovn => &ovn::Ovn,
+        Kind::Neutron => &neutron::Neutron,
+        Kind::Libvirt => &libvirt::Libvirt,
+        Kind::Nova => &nova::Nova,
     }
 }
 
@@ -42,6 +50,10 @@ macro_rules! typed {
             $crate::service::Kind::Glance => $function::<::kupenstack_api::cluster::Glance>($($argument),*),
             $crate::service::Kind::RabbitMQ => $function::<::kupenstack_api::cluster::RabbitMQ>($($argument),*),
             $crate::service::Kind::Placement => $function::<::kupenstack_api::cluster::Placement>($($argument),*),
+            $crate::service::Kind::Ovn => $function::<::kupenstack_api::cluster::OVN>($($argument),*),
+            $crate::service::Kind::Neutron => $function::<::kupenstack_api::cluster::Neutron>($($argument),*),
+            $crate::service::Kind::Libvirt => $function::<::kupenstack_api::cluster::Libvirt>($($argument),*),
+            $crate::service::Kind::Nova => $function::<::kupenstack_api::cluster::Nova>($($argument),*),
         }
     };
 }

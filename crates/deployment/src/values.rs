@@ -41,9 +41,12 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
         "images": {"tags": tags, "pull_policy": "IfNotPresent"},
         "pod": {"replicas": request.replicas},
     });
-    if let Some((key, value)) = common.settings.node_selector.iter().next() {
-        let selector = json!({"node_selector_key": key, "node_selector_value": value});
-        values["labels"] = json!({service.component(): selector.clone(), "job": selector});
+    let of_service =
+        service.components().iter().chain(&["job"]).map(|component| (component, &common.settings.node_selector));
+    for (component, selector) in of_service.chain(&request.node_selectors) {
+        if let Some((key, value)) = selector.iter().next() {
+            values["labels"][component] = json!({"node_selector_key": key, "node_selector_value": value});
+        }
     }
     if let Some(volume) = &request.volume {
         values["volume"] = without_nulls(json!({"class_name": volume.class_name, "size": volume.size}));
@@ -52,7 +55,7 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
 }
 
 /// Where each credential is in the charts' values: to write it there, and to find it in a release made by hand.
-const CREDENTIALS: [(Kind, &str, &[&str]); 11] = [
+const CREDENTIALS: [(Kind, &str, &[&str]); 16] = [
     (Kind::MariaDB, ROOT_PASSWORD, &["endpoints", "oslo_db", "auth", "admin", "password"]),
     (Kind::Memcached, CACHE_KEY, &["endpoints", "oslo_cache", "auth", "memcache_secret_key"]),
     (Kind::Keystone, ADMIN_PASSWORD, &["endpoints", "identity", "auth", "admin", "password"]),
@@ -64,6 +67,11 @@ const CREDENTIALS: [(Kind, &str, &[&str]); 11] = [
     (Kind::RabbitMQ, BROKER_NOVA, &["endpoints", "oslo_messaging", "auth", "nova", "password"]),
     (Kind::Placement, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "placement", "password"]),
     (Kind::Placement, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "placement", "password"]),
+    (Kind::Neutron, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "neutron", "password"]),
+    (Kind::Neutron, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "neutron", "password"]),
+    (Kind::Neutron, METADATA_SECRET, &["endpoints", "compute_metadata", "auth", "proxy", "password"]),
+    (Kind::Nova, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "nova", "password"]),
+    (Kind::Nova, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "nova", "password"]),
 ];
 
 /// Path of a service's credential in the values.
@@ -120,5 +128,7 @@ pub(crate) const ERLANG_COOKIE: &str = "erlang-cookie";
 pub(crate) const BROKER_NEUTRON: &str = "neutron-password";
 /// Key of Nova's password at the broker.
 pub(crate) const BROKER_NOVA: &str = "nova-password";
+/// Key of what Neutron proves itself with when it asks Nova in the name of a VM.
+pub(crate) const METADATA_SECRET: &str = "metadata-proxy-secret";
 /// Key of a service's password at Keystone.
 pub(crate) const SERVICE_PASSWORD: &str = "service-password";

@@ -1,19 +1,36 @@
 //! Whether a release's pods serve, and what is wrong with pods that don't.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
+    apps::v1::{ControllerRevision, DaemonSet, Deployment, StatefulSet},
     core::v1::Pod,
 };
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::NamespaceResourceScope};
 use kupenstack_agent::{Evidence, Severity};
+use serde::de::DeserializeOwned;
 
 use crate::{Error, removal::delete_this};
+
+/// The update strategy of pods that are replaced when somebody deletes them, and not before.
+const ON_DELETE: &str = "OnDelete";
+/// Label of pods of StatefulSets and DaemonSets, and of the revisions that they are made of.
+const REVISION: &str = "controller-revision-hash";
+
+/// What is told of workloads that are rolled out.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// On how many nodes the release's daemons run.
+    pub(crate) nodes: u32,
+    /// What a person may want to do.
+    pub(crate) remarks: Vec<String>,
+}
 
 /// Where a release's workloads stand.
 #[derive(Debug)]
 pub(crate) enum Look {
-    Done,
+    Done(Done),
     /// What is waited for, and the pod that takes longer than it should.
     Under {
         message: String,
@@ -31,37 +48,70 @@ impl Look {
     /// Whether every workload that should have pods has one that serves.
     pub(crate) fn serving(&self) -> bool {
         match self {
-            Self::Done => true,
+            Self::Done(_) => true,
             Self::Under { serving, .. } | Self::Trouble { serving, .. } => *serving,
         }
     }
 }
 
-/// Looks at every Deployment and StatefulSet of the release.
+/// The workloads of a release.
+struct Workloads {
+    deployments: Vec<Deployment>,
+    stateful_sets: Vec<StatefulSet>,
+    daemon_sets: Vec<DaemonSet>,
+}
+
+impl Workloads {
+    async fn read(client: &Client, namespace: &str, of_release: &ListParams) -> Result<Self, Error> {
+        Ok(Self {
+            deployments: listed(client, namespace, of_release).await?,
+            stateful_sets: listed(client, namespace, of_release).await?,
+            daemon_sets: listed(client, namespace, of_release).await?,
+        })
+    }
+
+    /// What is not yet as it should be.
+    fn waiting(&self) -> Vec<String> {
+        let deployments = self.deployments.iter().map(|d| ("Deployment", d.name_any(), deployment_lag(d)));
+        let stateful_sets = self.stateful_sets.iter().map(|s| ("StatefulSet", s.name_any(), stateful_set_lag(s)));
+        let daemon_sets = self.daemon_sets.iter().map(|d| ("DaemonSet", d.name_any(), daemon_set_lag(d)));
+        let all = deployments.chain(stateful_sets).chain(daemon_sets);
+        all.filter_map(|(kind, name, lag)| lag.map(|lag| format!("{kind} {name}: {lag}"))).collect()
+    }
+
+    fn serving(&self) -> bool {
+        let none = self.deployments.is_empty() && self.stateful_sets.is_empty() && self.daemon_sets.is_empty();
+        !none
+            && self.deployments.iter().all(deployment_serves)
+            && self.stateful_sets.iter().all(stateful_set_serves)
+            && self.daemon_sets.iter().all(daemon_set_serves)
+    }
+
+    fn done(&self) -> Done {
+        let desired = |d: &DaemonSet| d.status.as_ref().map_or(0, |s| s.desired_number_scheduled);
+        let nodes = self.daemon_sets.iter().map(desired).max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        Done { nodes, remarks: self.daemon_sets.iter().filter_map(daemon_set_remark).collect() }
+    }
+}
+
+async fn listed<K>(client: &Client, namespace: &str, of_release: &ListParams) -> Result<Vec<K>, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    Ok(Api::<K>::namespaced(client.clone(), namespace).list(of_release).await?.items)
+}
+
+/// Looks at every workload of the release.
 pub(crate) async fn look(client: &Client, namespace: &str, release: &str) -> Result<Look, Error> {
     let of_release = ListParams::default().labels(&format!("release_group={release}"));
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let stateful_sets: Api<StatefulSet> = Api::namespaced(client.clone(), namespace);
-    let deployments = deployments.list(&of_release).await?.items;
-    let stateful_sets = stateful_sets.list(&of_release).await?.items;
-    let waiting: Vec<String> = deployments
-        .iter()
-        .filter_map(|d| deployment_lag(d).map(|lag| format!("Deployment {}: {lag}", d.name_any())))
-        .chain(
-            stateful_sets
-                .iter()
-                .filter_map(|s| stateful_set_lag(s).map(|lag| format!("StatefulSet {}: {lag}", s.name_any()))),
-        )
-        .collect();
+    let workloads = Workloads::read(client, namespace, &of_release).await?;
+    let waiting = workloads.waiting();
     if waiting.is_empty() {
-        return Ok(Look::Done);
+        return Ok(Look::Done(workloads.done()));
     }
-    let serving = !(deployments.is_empty() && stateful_sets.is_empty())
-        && deployments.iter().all(deployment_serves)
-        && stateful_sets.iter().all(stateful_set_serves);
+    let serving = workloads.serving();
     let selector = format!("release_group={release},!batch.kubernetes.io/job-name");
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    replace_stuck(&pods, &stateful_sets).await?;
+    replace_stuck(client, namespace, &workloads, &of_release).await?;
     Ok(match trouble(client, namespace, &selector).await? {
         Some(evidence) if evidence.severity == Severity::Failing => Look::Trouble { evidence, serving },
         slow => Look::Under { message: waiting.join("; "), slow, serving },
@@ -78,21 +128,50 @@ fn stateful_set_serves(set: &StatefulSet) -> bool {
     wanted == 0 || set.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0) > 0
 }
 
-/// Deletes pods of an earlier revision of a `StatefulSet` that fail: Kubernetes waits for such a pod to become ready
-/// before it makes the one that would be.
-async fn replace_stuck(pods: &Api<Pod>, sets: &[StatefulSet]) -> Result<(), Error> {
-    for set in sets {
+fn daemon_set_serves(set: &DaemonSet) -> bool {
+    let status = set.status.clone().unwrap_or_default();
+    status.desired_number_scheduled == 0 || status.number_available.unwrap_or(0) > 0
+}
+
+/// Deletes pods of an earlier revision that fail, where nothing else would: Kubernetes waits for such a pod of a
+/// `StatefulSet` to become ready before it makes the one that would be, and leaves a `DaemonSet`'s to whoever deletes it.
+async fn replace_stuck(
+    client: &Client,
+    namespace: &str,
+    workloads: &Workloads,
+    of_release: &ListParams,
+) -> Result<(), Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for set in &workloads.stateful_sets {
         let Some(update) = set.status.as_ref().and_then(|s| s.update_revision.as_ref()) else { continue };
         let labels = set.spec.as_ref().and_then(|s| s.selector.match_labels.clone()).unwrap_or_default();
-        let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
-        for pod in pods.list(&ListParams::default().labels(&selector)).await? {
-            let earlier = pod.labels().get("controller-revision-hash").is_some_and(|of| of != update);
-            if !earlier || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
-                continue;
-            }
-            tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
-            delete_this(pods, &pod.name_any(), pod.uid()).await?;
+        replace_failing(&pods, &labels, update).await?;
+    }
+    let stuck: Vec<_> = workloads.daemon_sets.iter().filter(|set| earlier(set) > 0).collect();
+    if stuck.is_empty() {
+        return Ok(());
+    }
+    let revisions: Vec<ControllerRevision> = listed(client, namespace, of_release).await?;
+    for set in stuck {
+        let of_set = |r: &&ControllerRevision| r.owner_references().iter().any(|o| Some(&o.uid) == set.uid().as_ref());
+        let newest = revisions.iter().filter(of_set).max_by_key(|r| r.revision);
+        let Some(update) = newest.and_then(|r| r.labels().get(REVISION)) else { continue };
+        let labels = set.spec.as_ref().and_then(|s| s.selector.match_labels.clone()).unwrap_or_default();
+        replace_failing(&pods, &labels, update).await?;
+    }
+    Ok(())
+}
+
+/// Deletes those of the selected pods that fail and are not of this revision.
+async fn replace_failing(pods: &Api<Pod>, labels: &BTreeMap<String, String>, update: &str) -> Result<(), Error> {
+    let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
+    for pod in pods.list(&ListParams::default().labels(&selector)).await? {
+        let earlier = pod.labels().get(REVISION).is_some_and(|of| of != update);
+        if !earlier || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
+            continue;
         }
+        tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
+        delete_this(pods, &pod.name_any(), pod.uid()).await?;
     }
     Ok(())
 }
@@ -127,6 +206,46 @@ fn stateful_set_lag(set: &StatefulSet) -> Option<String> {
     (ready != wanted || !current || status.replicas != wanted).then(|| format!("{ready}/{wanted} pods ready"))
 }
 
+fn on_delete(set: &DaemonSet) -> bool {
+    set.spec.as_ref().and_then(|s| s.update_strategy.as_ref()?.type_.as_deref()) == Some(ON_DELETE)
+}
+
+/// How many of the set's pods are of an earlier version.
+fn earlier(set: &DaemonSet) -> i32 {
+    set.status.as_ref().map_or(0, |s| s.current_number_scheduled - s.updated_number_scheduled.unwrap_or(0))
+}
+
+/// Pods that wait for somebody to delete them are no lag: they serve.
+fn daemon_set_lag(set: &DaemonSet) -> Option<String> {
+    let status = set.status.clone().unwrap_or_default();
+    if status.observed_generation < set.metadata.generation {
+        return Some("not seen by Kubernetes yet".to_owned());
+    }
+    let (ready, wanted, old) = (status.number_ready, status.desired_number_scheduled, earlier(set));
+    let to_go = !on_delete(set) && old > 0;
+    let rest = if to_go { format!(", {old} of the earlier version to go") } else { String::new() };
+    (ready != wanted || to_go).then(|| format!("{ready}/{wanted} pods ready{rest}"))
+}
+
+/// What a person may want to do about a set that is rolled out.
+fn daemon_set_remark(set: &DaemonSet) -> Option<String> {
+    let (name, status) = (set.name_any(), set.status.as_ref()?);
+    let (wanted, old) = (status.desired_number_scheduled, earlier(set));
+    if wanted == 0 {
+        let selector = set.spec.as_ref().and_then(|s| s.template.spec.as_ref()?.node_selector.clone());
+        let labels: Vec<_> = selector.unwrap_or_default().iter().map(|(k, v)| format!("{k}={v}")).collect();
+        return Some(format!(
+            "DaemonSet {name} has no pods: no node that would take one has the label {}",
+            labels.join(",")
+        ));
+    }
+    (on_delete(set) && old > 0).then(|| {
+        format!(
+            "{old} of {wanted} pods of DaemonSet {name} run an earlier version: delete them one by one when it suits"
+        )
+    })
+}
+
 /// What is wrong with the selected pods, or what they hang at.
 pub(crate) async fn trouble(client: &Client, namespace: &str, selector: &str) -> Result<Option<Evidence>, Error> {
     Ok(kupenstack_agent::examine(client, namespace, selector, Timestamp::now()).await?)
@@ -154,5 +273,45 @@ mod tests {
         assert!(deployment_lag(&deployment(&refused)).unwrap().ends_with("refuses its pods: exceeded quota"));
         let stale = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
         assert!(deployment_lag(&deployment(&stale)).is_some());
+    }
+    fn daemon_set(strategy: &str, status: &serde_json::Value) -> DaemonSet {
+        serde_json::from_value(json!({"metadata": {"name": "d", "generation": 2}, "spec": {
+            "updateStrategy": {"type": strategy}, "selector": {},
+            "template": {"spec": {"containers": [], "nodeSelector": {"role": "compute"}}},
+        }, "status": status}))
+        .unwrap()
+    }
+
+    fn counted(ready: i32, updated: i32) -> serde_json::Value {
+        json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "numberMisscheduled": 0,
+            "numberReady": ready, "updatedNumberScheduled": updated})
+    }
+
+    #[test]
+    fn pods_that_are_replaced_on_demand_are_no_lag_but_told() {
+        let set = daemon_set("OnDelete", &counted(3, 1));
+        assert_eq!(daemon_set_lag(&set), None);
+        assert!(daemon_set_remark(&set).unwrap().starts_with("2 of 3 pods of DaemonSet d run an earlier version"));
+        assert_eq!(daemon_set_remark(&daemon_set("OnDelete", &counted(3, 3))), None);
+        assert_eq!(daemon_set_lag(&daemon_set("OnDelete", &counted(2, 3))).unwrap(), "2/3 pods ready");
+        let rolling = daemon_set("RollingUpdate", &counted(3, 1));
+        assert!(daemon_set_lag(&rolling).unwrap().ends_with("2 of the earlier version to go"));
+        assert_eq!(daemon_set_remark(&rolling), None);
+        let mut stale = counted(3, 3);
+        stale["observedGeneration"] = json!(1);
+        assert!(daemon_set_lag(&daemon_set("OnDelete", &stale)).is_some());
+    }
+
+    #[test]
+    fn no_node_with_the_label_is_told_and_fails_nothing() {
+        let none = json!({"observedGeneration": 2, "desiredNumberScheduled": 0, "currentNumberScheduled": 0,
+            "numberMisscheduled": 0, "numberReady": 0});
+        let set = daemon_set("OnDelete", &none);
+        assert_eq!(daemon_set_lag(&set), None);
+        assert!(daemon_set_serves(&set));
+        assert!(daemon_set_remark(&set).unwrap().ends_with("the label role=compute"));
+        let workloads = Workloads { deployments: Vec::new(), stateful_sets: Vec::new(), daemon_sets: vec![set] };
+        assert!(workloads.waiting().is_empty() && workloads.serving());
+        assert_eq!(workloads.done().nodes, 0);
     }
 }

@@ -6,8 +6,8 @@ use http::Method;
 use url::Url;
 
 use crate::{
-    CloudConfig, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface, Options, ProjectScope,
-    TokenInfo,
+    CloudConfig, Compute, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface, Network,
+    Options, ProjectScope, TokenInfo,
     call::Call,
     catalog, service,
     session::{Session, Token},
@@ -88,6 +88,16 @@ impl Client {
     /// Glance.
     pub fn image(&self) -> ImageService {
         ImageService::new(self.clone())
+    }
+
+    /// Nova.
+    pub fn compute(&self) -> Compute {
+        Compute::new(self.clone())
+    }
+
+    /// Neutron.
+    pub fn network(&self) -> Network {
+        Network::new(self.clone())
     }
 
     /// Whether Keystone refused the credentials when last asked.

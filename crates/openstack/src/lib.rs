@@ -11,9 +11,11 @@ mod cache;
 mod call;
 mod catalog;
 mod client;
+mod compute;
 mod config;
 mod error;
 mod fault;
+mod network;
 mod options;
 mod service;
 mod session;
@@ -26,6 +28,7 @@ pub use budget::Budget;
 pub use cache::ClientCache;
 pub use call::CallName;
 pub use client::Client;
+pub use compute::{Compute, ComputeService};
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
@@ -33,5 +36,6 @@ pub use identity::{
     ProjectFilter, Role, Service, User, UserFilter,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
+pub use network::{Network, NetworkAgent};
 pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
 pub use session::TokenInfo;

@@ -19,7 +19,8 @@
 {{- define "nova.conf" -}}
 {{- $computed := include "nova.conf.shared" . | fromJson -}}
 {{- $paths := .Values.endpoints.oslo_db.path -}}
-{{- $_ := set $computed "database" (dict "connection" (include "toolkit.endpoint.database" (dict "root" . "user" "nova" "database" $paths.nova))) -}}
+{{- $database := include "toolkit.endpoint.lookup" (dict "map" $paths "class" "nova") -}}
+{{- $_ := set $computed "database" (dict "connection" (include "toolkit.endpoint.database" (dict "root" . "user" "nova" "database" $database))) -}}
 {{- $_ := set $computed "api_database" (dict "connection" (include "toolkit.endpoint.database" (dict "root" . "user" "nova" "database" $paths.nova_api))) -}}
 {{- $_ := set $computed "keystone_authtoken" (include "toolkit.identity.authtoken" . | fromJson) -}}
 {{- $conf := include "toolkit.oslo.under" (dict "user" .Values.conf.nova "computed" $computed) | fromJson -}}
@@ -38,8 +39,9 @@
 {{/* What hypervisors get to see: no database, which nova-compute refuses to know, and nothing that only an API needs. */}}
 {{- define "nova.compute" -}}
 {{- $files := include "toolkit.config.common" (dict "root" .) | fromJson -}}
-{{- $given := omit .Values.conf.nova "database" "api_database" "keystone_authtoken" "api" "conductor" "scheduler" "filter_scheduler" -}}
-{{- $conf := include "toolkit.oslo.under" (dict "user" $given "computed" (include "nova.conf.shared" . | fromJson)) | fromJson -}}
+{{- $given := omit .Values.conf.nova "database" "api_database" "keystone_authtoken" "api" "conductor" "scheduler" "filter_scheduler" "oslo_policy" -}}
+{{- $computed := omit (include "nova.conf.shared" . | fromJson) "oslo_policy" -}}
+{{- $conf := include "toolkit.oslo.under" (dict "user" $given "computed" $computed) | fromJson -}}
 {{- $_ := set $files "nova.conf" (include "toolkit.oslo" (dict "conf" $conf "at" "conf.nova")) -}}
 {{ toJson (omit $files "policy.yaml") }}
 {{- end -}}

@@ -62,8 +62,8 @@ DB_CONNECTION, `path.<user>_<more>` DB_CONNECTION_<MORE>. The administrator has 
 {{- define "toolkit.endpoint.databases" -}}
 {{- $names := dict -}}
 {{- if eq .user "admin" }}{{ $_ := set $names "DB_CONNECTION" "" }}{{ else -}}
+{{- with include "toolkit.endpoint.lookup" (dict "map" .root.Values.endpoints.oslo_db.path "class" .user) }}{{ $_ := set $names "DB_CONNECTION" . }}{{ end -}}
 {{- range $key, $path := .root.Values.endpoints.oslo_db.path -}}
-{{- if eq $key $.user }}{{ $_ := set $names "DB_CONNECTION" $path }}{{ end -}}
 {{- if hasPrefix (printf "%s_" $.user) $key }}{{ $_ := set $names (printf "DB_CONNECTION_%s" (trimPrefix (printf "%s_" $.user) $key | upper)) $path }}{{ end -}}
 {{- end -}}
 {{- end -}}

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, flag_rules, service_kind};
+use super::service::{CommonSpec, ServiceStatus, Settings, flat_rules, service_kind};
 
 /// The cache that the OpenStack services share, mostly for tokens.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, flag_rules, service_ki
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = flag_rules("Memcached", "memcached")))]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("Memcached", &["memcached"])))]
 pub struct MemcachedSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub struct MemcachedReplicas {
 /// `Memcached` as a part of `OpenStack`: every field that is set here is set on the `Memcached` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = flag_rules("Memcached", "memcached")))]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("Memcached", &["memcached"])))]
 pub struct MemcachedTemplate {
     /// Whether the cloud has this service; true when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

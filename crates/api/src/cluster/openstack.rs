@@ -9,11 +9,15 @@ use super::{
     configuration::CommonConf,
     glance::GlanceTemplate,
     keystone::KeystoneTemplate,
+    libvirt::LibvirtTemplate,
     mariadb::MariaDBTemplate,
     memcached::MemcachedTemplate,
+    neutron::NeutronTemplate,
+    nova::NovaTemplate,
+    ovn::OVNTemplate,
     placement::PlacementTemplate,
     rabbitmq::RabbitMQTemplate,
-    service::{DeletionPolicy, default_region},
+    service::{DeletionPolicy, NodeSelector, default_region, node_selector_schema},
 };
 use crate::{Conditions, HasConditions, common::is_default};
 
@@ -69,7 +73,13 @@ pub struct OpenStackSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
 
-    /// Options for every service that has an oslo.config file: Keystone, Glance, Placement.
+    /// The label of the nodes that carry VMs, for every service that runs there: `{openstack-compute-node: enabled}` when
+    /// absent. A node that gets the label becomes one of them.
+    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
+    #[schemars(schema_with = "node_selector_schema")]
+    pub compute_nodes: NodeSelector,
+
+    /// Options for every service that has an oslo.config file: Keystone, Glance, Placement, Neutron, Nova.
     #[serde(default, skip_serializing_if = "is_default")]
     pub common: CommonConf,
 
@@ -130,6 +140,20 @@ pub struct Storage {
     {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "mariadb.enabled: Placement needs MariaDB; keep it, or set placement.enabled to false too"},
     {"rule": "self.?memcached.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "memcached.enabled: Placement needs Memcached; keep it, or set placement.enabled to false too"},
     {"rule": "self.?keystone.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "keystone.enabled: Placement needs Keystone; keep it, or set placement.enabled to false too"},
+    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "mariadb.enabled: Neutron needs MariaDB; keep it, or set neutron.enabled to false too"},
+    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "memcached.enabled: Neutron needs Memcached; keep it, or set neutron.enabled to false too"},
+    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "keystone.enabled: Neutron needs Keystone; keep it, or set neutron.enabled to false too"},
+    {"rule": "self.?rabbitmq.?enabled.orValue(false) || !self.?neutron.?enabled.orValue(false)", "message": "rabbitmq.enabled: Neutron needs RabbitMQ; set it to true too, or set neutron.enabled to false"},
+    {"rule": "self.?ovn.?enabled.orValue(false) || !self.?neutron.?enabled.orValue(false)", "message": "ovn.enabled: Neutron needs OVN; set it to true too, or set neutron.enabled to false"},
+    {"rule": "self.?ovn.?enabled.orValue(false) || !self.?libvirt.?enabled.orValue(false)", "message": "ovn.enabled: Libvirt needs OVN; set it to true too, or set libvirt.enabled to false"},
+    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "mariadb.enabled: Nova needs MariaDB; keep it, or set nova.enabled to false too"},
+    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "memcached.enabled: Nova needs Memcached; keep it, or set nova.enabled to false too"},
+    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "keystone.enabled: Nova needs Keystone; keep it, or set nova.enabled to false too"},
+    {"rule": "self.?glance.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "glance.enabled: Nova needs Glance; keep it, or set nova.enabled to false too"},
+    {"rule": "self.?rabbitmq.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "rabbitmq.enabled: Nova needs RabbitMQ; set it to true too, or set nova.enabled to false"},
+    {"rule": "self.?placement.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "placement.enabled: Nova needs Placement; set it to true too, or set nova.enabled to false"},
+    {"rule": "self.?neutron.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "neutron.enabled: Nova needs Neutron; set it to true too, or set nova.enabled to false"},
+    {"rule": "self.?libvirt.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "libvirt.enabled: Nova needs Libvirt; set it to true too, or set nova.enabled to false"},
 ]))]
 pub struct Services {
     /// The database.
@@ -150,6 +174,18 @@ pub struct Services {
     /// The placement service. Not part of a cloud unless it is enabled here.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: PlacementTemplate,
+    /// Virtual networks. Not part of a cloud unless they are enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ovn: OVNTemplate,
+    /// The network service. Not part of a cloud unless it is enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub neutron: NeutronTemplate,
+    /// What starts VMs on their nodes. Not part of a cloud unless it is enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub libvirt: LibvirtTemplate,
+    /// The compute service. Not part of a cloud unless it is enabled here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub nova: NovaTemplate,
 }
 
 /// Which namespaces become projects of the cloud.

@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, flag_rules, service_kind};
+use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, flat_rules, service_kind};
 
 /// The message broker that the services of networks and VMs talk through.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, flag_rule
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = flag_rules("RabbitMQ", "rabbitmq")))]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("RabbitMQ", &["rabbitmq"])))]
 pub struct RabbitMQSpec {
     /// What all services share.
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub struct RabbitMQSpec {
 /// `RabbitMQ` as a part of `OpenStack`: every field that is set here is set on the `RabbitMQ` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = flag_rules("RabbitMQ", "rabbitmq")))]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("RabbitMQ", &["rabbitmq"])))]
 pub struct RabbitMQTemplate {
     /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
-use super::keystone::Fernet;
+use super::{keystone::Fernet, neutron::NeutronNetworks, nova::NovaHypervisors, ovn::OVNNetworking};
 use crate::{Conditions, HasConditions, common::is_default};
 
 /// oslo.config sections: section name → option → value.
@@ -50,12 +50,8 @@ pub struct Settings {
 
     /// One label that a node must have to run this service's pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend(
-        "maxProperties" = 1,
-        "additionalProperties" = {"type": "string", "maxLength": 63},
-        "x-kubernetes-validations" = [{"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}]
-    ))]
-    pub node_selector: BTreeMap<String, String>,
+    #[schemars(schema_with = "node_selector_schema")]
+    pub node_selector: NodeSelector,
 }
 
 /// What every service object has in its spec.
@@ -221,6 +217,23 @@ pub struct ServiceStatus {
     pub steps: Vec<Step>,
 }
 
+/// One label that a node must have: its name and its value. Empty when nothing is said.
+pub type NodeSelector = BTreeMap<String, String>;
+
+/// What only one kind of service has in its spec.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Own {
+    /// Nothing.
+    #[default]
+    None,
+    /// Virtual networks and where they meet others.
+    Ovn(OVNNetworking),
+    /// Networks that users see.
+    Neutron(NeutronNetworks),
+    /// How VMs are run.
+    Nova(NovaHypervisors),
+}
+
 /// What the rollout engine needs of a service kind.
 pub trait ServiceResource: HasConditions {
     /// The part of the spec that all services share.
@@ -234,6 +247,14 @@ pub trait ServiceResource: HasConditions {
     /// The data volume, for kinds that have one.
     fn volume(&self) -> Option<&VolumeClaim> {
         None
+    }
+    /// Nodes of pods that run on certain ones only, by the chart's name in `labels`; only what the spec sets.
+    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
+        BTreeMap::new()
+    }
+    /// What no other kind has.
+    fn own(&self) -> Own {
+        Own::None
     }
     /// How token keys are replaced, for the kind that has them.
     fn fernet(&self) -> Option<&Fernet> {
@@ -287,15 +308,25 @@ pub(super) fn file_rules(service: &str, has: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// The rules of a service whose options have no sections: no file of [`Files`], and one section in `conf`, which stands
-/// for all of them.
-pub(super) fn flag_rules(service: &str, section: &str) -> Vec<Value> {
+/// The rules of a service whose options have no sections of their own: no file of [`Files`], and in `conf` these sections,
+/// each of which stands for all options of one kind.
+pub(super) fn flat_rules(service: &str, sections: &[&str]) -> Vec<Value> {
     let mut rules = file_rules(service, &[]);
+    let names = sections.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
     rules.push(json!({
-        "rule": format!("!has(self.conf) || self.conf.all(section, section == '{section}')"),
-        "message": format!("conf: {service} takes no other options than those of the section {section}"),
+        "rule": format!("!has(self.conf) || self.conf.all(section, section in [{names}])"),
+        "message": format!("conf: {}", no_section(service, sections)),
     }));
     rules
+}
+
+/// Why a service, as its name is told, has no other section in `conf` than these.
+pub fn no_section(service: &str, sections: &[&str]) -> String {
+    match sections {
+        [] => format!("{service} takes no options"),
+        [one] => format!("{service} takes no other options than those of the section {one}"),
+        several => format!("{service} takes no other options than those of the sections {}", several.join(" and ")),
+    }
 }
 
 pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -304,6 +335,15 @@ pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema
         "maxProperties": 256,
         "additionalProperties": {"type": "object", "maxProperties": 1024, "x-kubernetes-preserve-unknown-fields": true},
         "x-kubernetes-validations": [{"rule": "self.all(section, section.size() <= 255)", "message": "the name of a section has at most 255 characters"}]
+    })
+}
+
+pub(super) fn node_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 1,
+        "additionalProperties": {"type": "string", "maxLength": 63},
+        "x-kubernetes-validations": [{"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}]
     })
 }
 

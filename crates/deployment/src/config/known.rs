@@ -18,9 +18,13 @@ static LISTS: LazyLock<Vec<Known>> = LazyLock::new(|| {
         parse("2026.1", Kind::Keystone, include_str!("../../options/2026.1/keystone.txt")),
         parse("2026.1", Kind::Glance, include_str!("../../options/2026.1/glance.txt")),
         parse("2026.1", Kind::Placement, include_str!("../../options/2026.1/placement.txt")),
+        parse("2026.1", Kind::Neutron, include_str!("../../options/2026.1/neutron.txt")),
+        parse("2026.1", Kind::Nova, include_str!("../../options/2026.1/nova.txt")),
         parse("2026.2", Kind::Keystone, include_str!("../../options/2026.2/keystone.txt")),
         parse("2026.2", Kind::Glance, include_str!("../../options/2026.2/glance.txt")),
         parse("2026.2", Kind::Placement, include_str!("../../options/2026.2/placement.txt")),
+        parse("2026.2", Kind::Neutron, include_str!("../../options/2026.2/neutron.txt")),
+        parse("2026.2", Kind::Nova, include_str!("../../options/2026.2/nova.txt")),
     ]
 });
 
@@ -169,7 +173,9 @@ mod tests {
     #[test]
     fn every_release_has_lists_of_all_services() {
         for release in crate::catalogue::RELEASES {
-            for kind in [Kind::Keystone, Kind::Glance, Kind::Placement] {
+            for kind in
+                Kind::ALL.into_iter().filter(|k| crate::services::of(*k).format() == crate::service::Format::Oslo)
+            {
                 let known = of(release.name, kind).unwrap();
                 assert!(known.sections.len() >= 10 && known.check("DEFAULT", "debug").is_none(), "{}", release.name);
             }

@@ -11,6 +11,7 @@ use super::{
     sources::{Holder, Reference, Sources, of_snippet},
 };
 use crate::service::{Format, Request, Service};
+use kupenstack_api::cluster::no_section;
 
 /// Options that were set in one place.
 pub(super) struct Layer {
@@ -156,11 +157,10 @@ fn checked(layer: Layer, service: &dyn Service, refused: &mut Vec<Refused>) -> L
 
 fn is_section(name: &str, service: &dyn Service) -> Result<(), String> {
     check::section(name).map_err(|why| why.to_string())?;
-    let flags = service.kind().object();
-    if service.format() == Format::Flags && name != flags {
-        return Err(format!("{} takes no other options than those of the section {flags}", service.kind().name()));
+    match service.format() {
+        Format::Flat(sections) if !sections.contains(&name) => Err(no_section(service.kind().name(), sections)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn shortened(place: &str) -> String {

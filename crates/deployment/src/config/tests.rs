@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kupenstack_api::cluster::{CommonSpec, ServiceStatus};
+use kupenstack_api::cluster::{CommonSpec, Own, ServiceStatus};
 use rstest::rstest;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ pub(super) fn request(spec: Value) -> Request {
         owner: OwnerReference::default(),
         common: serde_json::from_value::<CommonSpec>(whole).unwrap(),
         replicas: BTreeMap::new(),
+        node_selectors: BTreeMap::new(),
+        own: Own::None,
         volume: None,
         status: ServiceStatus::default(),
         retry: None,

@@ -12,7 +12,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{File, Format, Kind, Request, Secrets, Service},
+    service::{File, Format, Kind, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
 };
 
@@ -41,8 +41,8 @@ impl Service for Glance {
         ]
     }
 
-    fn component(&self) -> &'static str {
-        "api"
+    fn components(&self) -> &'static [&'static str] {
+        &["api"]
     }
 
     fn format(&self) -> Format {
@@ -65,9 +65,9 @@ impl Service for Glance {
         format!("http://glance.{namespace}.svc:9292")
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
         async move {
-            let access: Option<CloudConfig> = Keystone.admin_access(request, secrets);
+            let access: Option<CloudConfig> = Keystone.admin_access(scene.request, scene.secrets);
             // the list goes through the catalogue, Glance, its check of the token at Keystone, and its database
             let images = probe::client(access)?.image();
             pin!(images.list(&ImageFilter::default())).try_next().await?;

@@ -13,7 +13,7 @@ use crate::{
     credentials::Generated,
     fernet::{self, Schedule},
     probe::{self, NotProven},
-    service::{File, Format, Kind, Request, Secrets, Service},
+    service::{File, Format, Kind, Request, Scene, Secrets, Service},
     values::{ADMIN_PASSWORD, DB_PASSWORD},
 };
 
@@ -50,8 +50,8 @@ impl Service for Keystone {
         ]
     }
 
-    fn component(&self) -> &'static str {
-        "api"
+    fn components(&self) -> &'static [&'static str] {
+        &["api"]
     }
 
     fn format(&self) -> Format {
@@ -110,9 +110,9 @@ impl Service for Keystone {
         .boxed()
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
         async move {
-            probe::client(self.admin_access(request, secrets))?.authenticate().await?;
+            probe::client(self.admin_access(scene.request, scene.secrets))?.authenticate().await?;
             Ok(())
         }
         .boxed()

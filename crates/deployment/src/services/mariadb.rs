@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Format, Kind, Request, Secrets, Service},
+    service::{Format, Kind, Scene, Service},
     values::ROOT_PASSWORD,
 };
 
@@ -31,8 +31,8 @@ impl Service for MariaDB {
         &[("mariadb", Part::Infra)]
     }
 
-    fn component(&self) -> &'static str {
-        "server"
+    fn components(&self) -> &'static [&'static str] {
+        &["server"]
     }
 
     fn format(&self) -> Format {
@@ -51,9 +51,9 @@ impl Service for MariaDB {
         format!("mysql://mariadb.{namespace}.svc:3306")
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, _secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
         async move {
-            let address = format!("mariadb.{}.svc:3306", request.namespace);
+            let address = format!("mariadb.{}.svc:3306", scene.request.namespace);
             // the server speaks first: a packet header of four bytes, then protocol version 10
             probe::tcp(&address, b"", |answer| answer.get(4) == Some(&10)).await
         }

@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Format, Kind, Request, Secrets, Service},
+    service::{Format, Kind, Scene, Service},
     values::CACHE_KEY,
 };
 
@@ -32,12 +32,12 @@ impl Service for Memcached {
         &[("memcached", Part::Infra)]
     }
 
-    fn component(&self) -> &'static str {
-        "server"
+    fn components(&self) -> &'static [&'static str] {
+        &["server"]
     }
 
     fn format(&self) -> Format {
-        Format::Flags
+        Format::Flat(&["memcached"])
     }
 
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
@@ -48,9 +48,9 @@ impl Service for Memcached {
         format!("memcached.{namespace}.svc:11211")
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, _secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
         async move {
-            let address = format!("memcached.{}.svc:11211", request.namespace);
+            let address = format!("memcached.{}.svc:11211", scene.request.namespace);
             probe::tcp(&address, b"version\r\n", |answer| answer.starts_with(b"VERSION ")).await
         }
         .boxed()

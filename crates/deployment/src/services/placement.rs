@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{File, Format, Kind, Request, Secrets, Service},
+    service::{File, Format, Kind, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
 };
 
@@ -41,8 +41,8 @@ impl Service for Placement {
         ]
     }
 
-    fn component(&self) -> &'static str {
-        "api"
+    fn components(&self) -> &'static [&'static str] {
+        &["api"]
     }
 
     fn format(&self) -> Format {
@@ -61,14 +61,8 @@ impl Service for Placement {
         format!("http://placement.{namespace}.svc:8778")
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, _secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
-        async move {
-            let host = format!("placement.{}.svc", request.namespace);
-            let greeting = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-            // the versions, which everybody may read: the server, its application and its configuration are sound
-            probe::tcp(&format!("{host}:8778"), greeting.as_bytes(), |answer| answer.starts_with(b"HTTP/1.1 200 "))
-                .await
-        }
-        .boxed()
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
+        // the versions, which everybody may read: the server, its application and its configuration are sound
+        async move { probe::http(&format!("placement.{}.svc:8778", scene.request.namespace)).await }.boxed()
     }
 }

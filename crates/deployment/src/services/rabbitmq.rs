@@ -8,7 +8,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     probe::{self, NotProven},
-    service::{Format, Kind, Request, Secrets, Service},
+    service::{Format, Kind, Scene, Service},
     values::{BROKER_NEUTRON, BROKER_NOVA, ERLANG_COOKIE},
 };
 
@@ -41,12 +41,12 @@ impl Service for RabbitMQ {
         &[("rabbitmq", Part::Infra)]
     }
 
-    fn component(&self) -> &'static str {
-        "server"
+    fn components(&self) -> &'static [&'static str] {
+        &["server"]
     }
 
     fn format(&self) -> Format {
-        Format::Flags
+        Format::Flat(&["rabbitmq"])
     }
 
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
@@ -61,9 +61,9 @@ impl Service for RabbitMQ {
         format!("amqp://rabbitmq.{namespace}.svc:5672")
     }
 
-    fn prove<'a>(&'a self, request: &'a Request, _secrets: &'a Secrets) -> BoxFuture<'a, Result<(), NotProven>> {
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
         async move {
-            let address = format!("rabbitmq.{}.svc:5672", request.namespace);
+            let address = format!("rabbitmq.{}.svc:5672", scene.request.namespace);
             probe::tcp(&address, GREETING, |answer| answer.starts_with(METHOD_FRAME)).await
         }
         .boxed()

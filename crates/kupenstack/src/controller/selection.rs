@@ -62,14 +62,14 @@ mod tests {
         assert!(all.any_of(&rbac::CLOUD) && all.any_of(&rbac::RESOURCES));
         assert_eq!(
             all.to_string(),
-            "clusterimage,glance,image,keystone,mariadb,memcached,openstack,placement,projects,rabbitmq"
+            "clusterimage,glance,image,keystone,libvirt,mariadb,memcached,neutron,nova,openstack,ovn,placement,projects,rabbitmq"
         );
     }
 
     #[test]
     fn an_unknown_name_is_refused_with_the_valid_ones() {
-        let error = of(&["keystone", "keystnoe", "nova"]).unwrap_err().to_string();
-        assert!(error.contains("keystnoe, nova;") && error.contains("openstack, mariadb"), "{error}");
+        let error = of(&["keystone", "keystnoe", "cinder"]).unwrap_err().to_string();
+        assert!(error.contains("keystnoe, cinder;") && error.contains("openstack, mariadb"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,10 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "glance", rights: &[EVENTS, ROLLOUT, IMAGE] },
     Controller { name: "rabbitmq", rights: &[EVENTS, ROLLOUT, BROKER] },
     Controller { name: "placement", rights: &[EVENTS, ROLLOUT, RESOURCES] },
+    Controller { name: "ovn", rights: &[EVENTS, ROLLOUT, VIRTUAL_NETWORKS] },
+    Controller { name: "neutron", rights: &[EVENTS, ROLLOUT, NETWORK] },
+    Controller { name: "libvirt", rights: &[EVENTS, ROLLOUT, HYPERVISOR] },
+    Controller { name: "nova", rights: &[EVENTS, ROLLOUT, COMPUTE] },
 ];
 
 const PATCH: &[&str] = &["patch"];
@@ -56,7 +60,18 @@ const CLUSTER_ID: &[Right] = &[Right {
 const SERVICES: &[Right] = &[Right {
     scope: Scope::CloudNamespace,
     group: OURS,
-    resources: &["mariadbs", "memcacheds", "keystones", "glances", "rabbitmqs", "placements"],
+    resources: &[
+        "mariadbs",
+        "memcacheds",
+        "keystones",
+        "glances",
+        "rabbitmqs",
+        "placements",
+        "ovns",
+        "neutrons",
+        "libvirts",
+        "novas",
+    ],
     names: &[],
     verbs: &["get", "list", "watch", "create", "patch", "delete"],
     why: "one object per service of the cloud",
@@ -100,6 +115,10 @@ const IDENTITY: &[Right] = service!("keystones");
 const IMAGE: &[Right] = service!("glances");
 const BROKER: &[Right] = service!("rabbitmqs");
 const RESOURCES: &[Right] = service!("placements");
+const VIRTUAL_NETWORKS: &[Right] = service!("ovns");
+const NETWORK: &[Right] = service!("neutrons");
+const HYPERVISOR: &[Right] = service!("libvirts");
+const COMPUTE: &[Right] = service!("novas");
 
 const EVENTS: &[Right] = &[
     Right {
@@ -151,7 +170,7 @@ const ROLLOUT: &[Right] = &[
     Right {
         scope: Scope::CloudNamespace,
         group: "apps",
-        resources: &["deployments", "statefulsets"],
+        resources: &["deployments", "statefulsets", "daemonsets"],
         names: &[],
         verbs: STORE,
         why: "workloads of charts, and whether they are up",

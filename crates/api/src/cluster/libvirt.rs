@@ -1,0 +1,69 @@
+//! `Libvirt`: what starts VMs on their nodes.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::service::{
+    CommonSpec, NodeSelector, ServiceStatus, Settings, flat_rules, node_selector_schema, service_kind,
+};
+
+/// libvirtd on every node with VMs: starts them, and leaves them running when it ends itself.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.kupenstack.io",
+    version = "v1",
+    kind = "Libvirt",
+    plural = "libvirts",
+    namespaced,
+    category = "kupenstack",
+    status = "ServiceStatus",
+    derive = "PartialEq",
+    validation = Rule::new("self.metadata.name == 'libvirt'").message("the name must be 'libvirt': one cloud has one Libvirt"),
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
+    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("Libvirt", &["libvirt", "qemu"])))]
+pub struct LibvirtSpec {
+    /// What all services share.
+    #[serde(flatten)]
+    pub common: CommonSpec,
+
+    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
+    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
+    #[schemars(schema_with = "node_selector_schema")]
+    pub compute_nodes: NodeSelector,
+}
+
+/// `Libvirt` as a part of `OpenStack`: every field that is set here is set on the `Libvirt` object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = flat_rules("Libvirt", &["libvirt", "qemu"])))]
+pub struct LibvirtTemplate {
+    /// Whether the cloud has this service; false when absent. A service that is switched off is removed, its data is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+
+    /// Configuration, images, placement.
+    #[serde(flatten)]
+    pub settings: Settings,
+
+    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
+    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
+    #[schemars(schema_with = "node_selector_schema")]
+    pub compute_nodes: NodeSelector,
+}
+
+service_kind!(Libvirt {
+    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
+        BTreeMap::from([("libvirt", self.spec.compute_nodes.clone())])
+    }
+});

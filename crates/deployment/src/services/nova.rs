@@ -1,0 +1,131 @@
+//! Nova: VMs.
+
+use std::collections::BTreeMap;
+
+use futures::{FutureExt, future::BoxFuture};
+use kupenstack_api::cluster::{ComputeDriver, Conf, OpenStackSpec, Own, VirtType};
+use serde_json::{Value, json};
+
+use super::keystone::Keystone;
+use crate::{
+    catalogue::Part,
+    credentials::Generated,
+    probe::{self, NotProven},
+    service::{File, Format, Kind, Request, Scene, Service},
+    values::{DB_PASSWORD, SERVICE_PASSWORD},
+};
+
+pub(crate) struct Nova;
+
+impl Service for Nova {
+    fn kind(&self) -> Kind {
+        Kind::Nova
+    }
+
+    fn by_default(&self) -> bool {
+        false
+    }
+
+    fn dependencies(&self) -> &'static [Kind] {
+        &[
+            Kind::MariaDB,
+            Kind::Memcached,
+            Kind::Keystone,
+            Kind::Glance,
+            Kind::RabbitMQ,
+            Kind::Placement,
+            Kind::Neutron,
+            Kind::Libvirt,
+        ]
+    }
+
+    fn credentials(&self) -> &'static [Generated] {
+        &[Generated::Password(DB_PASSWORD), Generated::Password(SERVICE_PASSWORD)]
+    }
+
+    fn images(&self) -> &'static [(&'static str, Part)] {
+        &[
+            ("nova_api", Part::OpenStack),
+            ("nova_api_metadata", Part::OpenStack),
+            ("nova_conductor", Part::OpenStack),
+            ("nova_scheduler", Part::OpenStack),
+            ("nova_novncproxy", Part::OpenStack),
+            ("nova_compute", Part::Compute),
+            ("nova_db_sync", Part::OpenStack),
+            ("db_init", Part::OpenStack),
+            ("ks_register", Part::OpenStack),
+            ("dep_check", Part::Infra),
+        ]
+    }
+
+    fn components(&self) -> &'static [&'static str] {
+        &["osapi", "api_metadata", "conductor", "scheduler", "novncproxy"]
+    }
+
+    fn format(&self) -> Format {
+        Format::Oslo
+    }
+
+    fn files(&self) -> &'static [File] {
+        &[File::Policy, File::Paste, File::Logging]
+    }
+
+    fn options(&self, request: &Request) -> Conf {
+        let Own::Nova(hypervisors) = &request.own else { return Conf::new() };
+        let virt_type = hypervisors.virt_type.map(|virt_type| match virt_type {
+            VirtType::Kvm => "kvm",
+            VirtType::Qemu => "qemu",
+        });
+        let driver = hypervisors.driver.map(|driver| match driver {
+            ComputeDriver::Libvirt => "libvirt.LibvirtDriver",
+            ComputeDriver::Fake => "fake.FakeDriverWithoutFakeNodes",
+        });
+        let given = [("libvirt", "virt_type", virt_type), ("DEFAULT", "compute_driver", driver)];
+        let option = |(section, option, value): (&str, &str, Option<&str>)| {
+            value.map(|value| (section.to_owned(), BTreeMap::from([(option.to_owned(), json!(value))])))
+        };
+        given.into_iter().filter_map(option).collect()
+    }
+
+    fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
+        json!(cloud.services.nova)
+    }
+
+    fn is_on_compute_nodes(&self) -> bool {
+        true
+    }
+
+    fn endpoint(&self, namespace: &str) -> String {
+        format!("http://nova-api.{namespace}.svc:8774/v2.1")
+    }
+
+    fn prove<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
+        async move {
+            probe::http(&format!("nova-api.{}.svc:8774", scene.request.namespace)).await?;
+            let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
+            let services = nova.services().await?;
+            let up = |binary: &str| services.iter().filter(|s| s.is_up() && s.binary == binary).count();
+            let wanted = [("nova-conductor", 1), ("nova-scheduler", 1), ("nova-compute", scene.nodes)];
+            probe::all_up(wanted.map(|(binary, wanted)| (binary, up(binary), wanted)))
+        }
+        .boxed()
+    }
+
+    fn prove_unused<'a>(&'a self, scene: Scene<'a>) -> BoxFuture<'a, Result<(), NotProven>> {
+        async move {
+            if matches!(&scene.request.own, Own::Nova(hypervisors) if hypervisors.abandon_servers) {
+                return Ok(());
+            }
+            let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
+            if !nova.any_server().await? {
+                return Ok(());
+            }
+            Err(NotProven::InUse(
+                "there are VMs: delete them, or set spec.abandonServers to leave them running with nobody \
+                who knows them"
+                    .to_owned(),
+            ))
+        }
+        .boxed()
+    }
+}
