@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An operator has asked everything by then that it asks at its start.
-const SLOW_START: Duration = Duration::from_secs(5);
+const SLOW_START: Duration = Duration::from_secs(10);
 /// Everything late has come by then.
 const ALL_LATE: Duration = Duration::from_secs(30);
 
@@ -76,7 +76,7 @@ impl<L: Life> Run<'_, L> {
             let dead = tokio::select! {
                 biased;
                 () = deadly(trap.as_mut()) => true,
-                () = self.settled(phase, witness.as_ref()) => trap.as_ref().is_some_and(Trap::is_deadly_now),
+                () = self.settled(phase, witness.as_ref(), operators) => trap.as_ref().is_some_and(Trap::is_deadly_now),
             };
             if !dead {
                 break;
@@ -97,12 +97,15 @@ impl<L: Life> Run<'_, L> {
     }
 
     /// What comes after the last word counts too: events, and a pass that finds nothing to do.
-    async fn settled(&self, phase: Phase, witness: Option<&Witness<'_>>) {
+    async fn settled(&self, phase: Phase, witness: Option<&Witness<'_>>, operators: &[Operator]) {
         self.life.settled(self.stage, phase).await;
         let since = Instant::now();
         self.stage.rests().await;
-        // on a busy machine an operator may have rested before it began
-        while since.elapsed() < SLOW_START && witness.is_some_and(|witness| !witness.has_seen_it()) {
+        // on a busy machine an operator may have rested before it began: what it asks then would be taken for another
+        // phase's, or not be seen
+        let has_begun = || phase != Phase::Start || operators.iter().all(|operator| operator.passes("projects") > 0);
+        let has_come = || witness.map_or_else(has_begun, Witness::has_seen_it);
+        while since.elapsed() < SLOW_START && !has_come() {
             self.stage.rests().await;
         }
     }
