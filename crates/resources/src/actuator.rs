@@ -10,7 +10,7 @@ use kupenstack_openstack::Client;
 use kupenstack_runtime::Failure;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cloud::Site, observe::Listed, realm::Realm, stop::Stop};
+use crate::{cloud::Site, observe::Listed, queue::Call, realm::Realm, stop::Stop};
 
 /// A resource kind of ours. Its scope says whose its resources are.
 pub(crate) trait Kind:
@@ -83,6 +83,10 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// dropped at any point; it tells its `progress`, and the identifier as soon as there is one.
     fn create<'a>(&'a self, target: &'a Target<Self::Kind>, progress: &'a dyn Progress) -> Step<'a, Self::Resource>;
 
+    /// A pass over the object with this UID is over, whatever it came to: what is kept for the object and was not asked
+    /// for in it is not wanted any more.
+    fn passed(&self, _: &str) {}
+
     /// The steps that bring a resource to what the object declares, each sending only what differs. None when nothing
     /// does. Every step is run, even when one before it failed.
     fn updates<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
@@ -106,4 +110,7 @@ pub(crate) trait Progress: Send + Sync {
 
     /// Records the identifier of what was just made, at once.
     fn created<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// What has the object looked at again as soon as what it waits for is there.
+    fn call(&self) -> Call;
 }

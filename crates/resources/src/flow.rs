@@ -8,14 +8,14 @@ mod settled;
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, channel::mpsc::UnboundedSender, future::BoxFuture};
 use kube::{Api, Resource, ResourceExt, runtime::events::EventType};
 use kupenstack_api::{
     FINALIZER,
     resources::{DeletionPolicy, ResourceKind},
 };
 use kupenstack_core::{Outcome, reason};
-use kupenstack_runtime::{Context, Events, Failure, Reconcile, apply};
+use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -39,6 +39,8 @@ pub(crate) struct Flow<A: Actuator> {
     census: Arc<Census<A::Resource>>,
     actuator: A,
     events: Events,
+    /// Objects that are to be looked at.
+    calls: UnboundedSender<ObjectRef<A::Kind>>,
     stop: CancellationToken,
 }
 
@@ -49,19 +51,28 @@ impl<A: Actuator> Reconcile<A::Kind> for Flow<A> {
 }
 
 impl<A: Actuator> Flow<A> {
-    pub(crate) fn new(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Self {
+    /// A flow that sends to `calls` what is to be looked at.
+    pub(crate) fn new(
+        cloud: Arc<Cloud>,
+        census: Arc<Census<A::Resource>>,
+        actuator: A,
+        calls: UnboundedSender<ObjectRef<A::Kind>>,
+        context: &Context,
+    ) -> Self {
         let events = Events::new(context.client.clone());
-        Self { cloud, census, actuator, events, stop: context.stop.clone() }
+        Self { cloud, census, actuator, events, calls, stop: context.stop.clone() }
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
-        let report = Report::new(A::Resource::NOUN, self.api(&object), self.events.clone(), Arc::clone(&object));
+        let tellers = (self.events.clone(), self.calls.clone());
+        let report = Report::new(A::Resource::NOUN, self.api(&object), tellers, Arc::clone(&object));
         let deleting = object.meta().deletion_timestamp.is_some();
         let result = match self.cloud.standing(A::Resource::SERVICES) {
             standing @ (Standing::Absent | Standing::Leaving) => self.release(&report, &standing).await,
             _ if deleting => self.remove(&report).await,
             standing => self.converge(&report, &standing).await,
         };
+        self.actuator.passed(&uid_of(object.as_ref()));
         self.conclude(&report, result).await
     }
 

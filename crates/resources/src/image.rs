@@ -4,6 +4,7 @@ mod adopt;
 mod fault;
 mod listed;
 mod prepare;
+mod turn;
 mod upload;
 mod variant;
 mod wanted;
@@ -16,11 +17,11 @@ use kupenstack_core::{Outcome, reason};
 use kupenstack_images::{Fetcher, Format, QemuImg, QemuLimits, Workspace};
 use kupenstack_openstack::{self as openstack, ErrorKind, ImageFilter, ImageStatus as GlanceStatus};
 use kupenstack_runtime::Failure;
-use tokio::sync::Semaphore;
 
 pub(crate) use self::variant::Variant;
 use self::{
     prepare::Prepared,
+    turn::Turns,
     wanted::{MARK, SIZE, SOURCE_FORMAT, Wanted},
 };
 use crate::{
@@ -29,8 +30,6 @@ use crate::{
     stop::Stop,
 };
 
-/// Images on their way at the same time: each takes disk and bandwidth, few of them use both up.
-const TRANSFERS: usize = 4;
 /// How many deleted images of one object are skipped. Glance forgets them when its database is purged.
 const MOST_REMAINS: usize = 256;
 
@@ -44,7 +43,7 @@ pub(crate) struct Workshop {
     workspace: Workspace,
     fetcher: Fetcher,
     qemu: QemuImg,
-    transfers: Semaphore,
+    turns: Turns,
 }
 
 impl Workshop {
@@ -55,7 +54,7 @@ impl Workshop {
             workspace: Workspace::open(&settings.work_dir, settings.work_dir_size).map_err(unusable)?,
             fetcher: Fetcher::new(settings.sources.clone()).map_err(unusable)?,
             qemu: QemuImg::new(QemuLimits::default()),
-            transfers: Semaphore::new(TRANSFERS),
+            turns: Turns::new(),
         })
     }
 }
@@ -95,12 +94,9 @@ impl<K: Variant> ImageActuator<K> {
         let Some(origin) = wanted.origin.clone() else {
             return Err(Outcome::blocked(reason::INVALID_SPEC, "spec: neither src nor adopt is given").into());
         };
-        // a pass that would wait here for its turn would keep one that deletes an image from running
-        let Ok(_turn) = self.workshop.transfers.try_acquire() else {
-            let message = format!("{TRANSFERS} other images are on their way, this one has to wait");
-            return Err(Outcome::waiting("Queued", message).into());
-        };
-        let prepared = self.workshop.prepare(&origin, progress).await?;
+        let uid = target.object.meta().uid.clone().unwrap_or_default();
+        let turn = self.workshop.turns.take(&uid, progress)?;
+        let prepared = turn.during(self.workshop.prepare(&origin, &turn, progress)).await?;
         let image = register(target, &wanted, origin.format, &prepared).await?;
         if is_whole(&image) {
             return Ok(image);
@@ -176,7 +172,9 @@ impl<K: Variant> Actuator for ImageActuator<K> {
     type Resource = openstack::Image;
 
     const NAME: &'static str = K::NAME;
-    const CONCURRENCY: u16 = 16;
+    /// More than images on their way, so that one can always be deleted, however slow the servers are that others come
+    /// from.
+    const CONCURRENCY: u16 = 24;
 
     fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<openstack::Image>> {
         self.find(target).boxed()
@@ -188,6 +186,10 @@ impl<K: Variant> Actuator for ImageActuator<K> {
 
     fn create<'a>(&'a self, target: &'a Target<K>, progress: &'a dyn Progress) -> Step<'a, openstack::Image> {
         self.make(target, progress).boxed()
+    }
+
+    fn passed(&self, uid: &str) {
+        self.workshop.turns.passed(uid);
     }
 
     fn updates<'a>(&'a self, target: &'a Target<K>, image: &'a openstack::Image) -> Vec<Step<'a, ()>> {

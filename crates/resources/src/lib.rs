@@ -12,13 +12,14 @@ mod flow;
 mod image;
 mod observe;
 mod projects;
+mod queue;
 mod realm;
 mod stop;
 mod wake;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, StreamExt, channel::mpsc, future::BoxFuture};
 use kupenstack_api::resources::{ClusterImage, Image};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub sources: FetchSettings,
     /// The longest time until a change behind our back is seen, as long as a list of all there is takes much less.
     pub observe_every: Duration,
+    /// How soon a pass that failed is repeated at first; each further failure doubles it.
+    pub retry: Duration,
 }
 
 /// A controller by its name, as a future that ends with the context.
@@ -58,30 +61,43 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let workshop = Arc::new(Workshop::open(settings)?);
     let images = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
-        ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
-        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
-        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
+        ("projects", projects::run(Arc::clone(&cloud), context.clone(), settings.retry).boxed()),
+        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
+        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
     ])
 }
 
 /// The controller of one resource kind.
-fn kind<A: Actuator>(cloud: &Arc<Cloud>, census: &Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Named {
+fn kind<A: Actuator>(
+    cloud: &Arc<Cloud>,
+    census: &Arc<Census<A::Resource>>,
+    actuator: A,
+    context: &Context,
+    retry: Duration,
+) -> Named {
     census.announce();
-    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone()).boxed())
+    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone(), retry).boxed())
 }
 
 /// Runs the controller of one resource kind.
-async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: Context) {
+async fn run<A: Actuator>(
+    cloud: Arc<Cloud>,
+    census: Arc<Census<A::Resource>>,
+    actuator: A,
+    context: Context,
+    retry: Duration,
+) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = A::NAME, %error, "not started");
         return;
     }
-    let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
+    let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY).retry(retry);
     // a change behind our back is seen by the next list
     let changed = census.join(controller.objects());
     let turned = wake::objects(&cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(&cloud, controller.objects());
-    let controller = controller.trigger(changed).trigger(turned).trigger(waiting);
-    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, census, actuator, &context));
+    let (calls, called) = mpsc::unbounded();
+    let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());
+    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, census, actuator, calls, &context));
     controller.run(flow, context).await;
 }

@@ -7,6 +7,7 @@
 
 mod draft;
 mod pace;
+mod packed;
 mod rounds;
 mod unowned;
 
@@ -27,20 +28,21 @@ use kube::Resource;
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_openstack::{self as openstack, Client};
 use kupenstack_runtime::{Context, ObjectRef, Objects};
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     sync::{Notify, broadcast, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{pace::Pace, unowned::Owners};
+use self::{pace::Pace, packed::Packed, unowned::Owners};
 use crate::{
     actuator::Kind,
     cloud::{Cloud, Site},
 };
 
 /// A type of resource that can be listed.
-pub(crate) trait Listed: PartialEq + Send + Sync + Sized + 'static {
+pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// What people call it.
     const NOUN: &'static str;
     /// Kinds of the service objects that have to be ready before it can be listed or made.
@@ -95,11 +97,11 @@ impl<R> Default for State<R> {
 }
 
 struct Kept<R> {
-    resource: Arc<R>,
+    resource: Packed<R>,
     /// The list that showed it last.
     round: u64,
-    /// The UID of its object, where it does not carry the mark any more.
-    stripped_of: Option<Box<str>>,
+    /// The UID of the object that it belongs to, or did when it still carried our mark.
+    owner: Box<str>,
 }
 
 /// What a list showed to be otherwise than the one before.
@@ -176,13 +178,13 @@ impl<R: Listed> Census<R> {
 
     /// What the last list showed under an identifier; none if it can't be believed, since the object was written to
     /// after the list began. Waits until there has been a list, or the attempt at one.
-    pub(crate) async fn seen(&self, site: &Site, uid: &str, id: &str) -> Option<Arc<R>> {
+    pub(crate) async fn seen(&self, site: &Site, uid: &str, id: &str) -> Option<R> {
         let mut tried = self.tried.subscribe();
         let first = tried.wait_for(|tried| tried.as_ref() == Some(site));
         self.stop.run_until_cancelled(first).await?.ok()?;
         let state = self.state();
         let counts = state.site.as_ref() == Some(site) && !state.writes.contains_key(uid);
-        state.kept.get(id).filter(|_| counts).map(|kept| Arc::clone(&kept.resource))
+        state.kept.get(id).filter(|_| counts)?.resource.unpacked()
     }
 
     /// Identifiers of what an object has in OpenStack beside the resource that it is to have.
@@ -194,8 +196,7 @@ impl<R: Listed> Census<R> {
     /// Identifiers of all that an object had in OpenStack when the last list was made: some of it may be gone by now.
     pub(crate) fn all_of(&self, uid: &str) -> Vec<String> {
         let state = self.state();
-        let Some(site) = &state.site else { return Vec::new() };
-        let of_object = state.kept.iter().filter(|(_, kept)| kept.owner(&site.cluster) == Some(uid));
+        let of_object = state.kept.iter().filter(|(_, kept)| &*kept.owner == uid);
         of_object.map(|(id, _)| id.clone()).collect()
     }
 

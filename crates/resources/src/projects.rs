@@ -47,7 +47,7 @@ const SERVICES: &[&str] = &["Keystone"];
 const VERIFIED: Duration = Duration::from_hours(1);
 
 /// Runs the controller.
-pub(crate) async fn run(cloud: Arc<Cloud>, context: Context) {
+pub(crate) async fn run(cloud: Arc<Cloud>, context: Context, retry: Duration) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = "projects", %error, "not started");
         return;
@@ -55,6 +55,7 @@ pub(crate) async fn run(cloud: Arc<Cloud>, context: Context) {
     let projects = Arc::new(Projects::new(Arc::clone(&cloud), &context));
     let doubter = Arc::clone(&projects);
     let controller = Controller::<Namespace>::new("projects", &context)
+        .retry(retry)
         .trigger(all_when_the_cloud_turns(&cloud))
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())

@@ -2,21 +2,23 @@
 
 use std::{
     fmt::Debug,
-    hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
+use futures::{
+    StreamExt,
+    future::{BoxFuture, ready},
+    stream::{self, BoxStream},
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
     core::{DeserializeGuard, NamespaceResourceScope},
     runtime::{
-        WatchStreamExt,
         controller::{Action, Config},
         events::EventType,
-        reflector::{self, ObjectRef, Store, store::Writer},
+        reflector::{ObjectRef, Store, store::Writer},
         watcher,
     },
 };
@@ -27,9 +29,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Events, Failure,
     metrics::Metrics,
+    news::{bare, news, rounds},
     pace::{Attempts, growing, jittered},
     watch,
 };
+
+/// How often a settled object is looked at.
+const ROUND: Duration = Duration::from_mins(10);
 
 /// What every controller of the process shares.
 #[derive(Clone)]
@@ -66,7 +72,7 @@ pub struct Controller<K: Resource<DynamicType = ()> + Clone + 'static> {
     writer: Writer<DeserializeGuard<K>>,
     listed: CancellationToken,
     concurrency: u16,
-    resync: Duration,
+    retry: Duration,
     triggers: Vec<BoxStream<'static, ObjectRef<K>>>,
 }
 
@@ -94,7 +100,7 @@ where
             writer: Writer::default(),
             listed: CancellationToken::new(),
             concurrency: 8,
-            resync: Duration::from_mins(10),
+            retry: Duration::from_secs(1),
             triggers: Vec::new(),
         }
     }
@@ -111,10 +117,11 @@ where
         self
     }
 
-    /// How often a settled object is looked at; 10 minutes unless told.
+    /// How soon a pass that failed is repeated at first; 1 second unless told. Each further failure doubles it, up to
+    /// five minutes.
     #[must_use]
-    pub fn resync(mut self, every: Duration) -> Self {
-        self.resync = every;
+    pub fn retry(mut self, first: Duration) -> Self {
+        self.retry = first;
         self
     }
 
@@ -129,7 +136,7 @@ where
     pub async fn run(self, reconciler: Arc<dyn Reconcile<K>>, context: Context) {
         let pass = Arc::new(Pass {
             name: self.name,
-            resync: self.resync,
+            retry: self.retry,
             attempts: Attempts::new(),
             events: Events::new(context.client.clone()),
             metrics: Arc::clone(&context.metrics),
@@ -137,24 +144,23 @@ where
         });
         let (forget, failed) = (Arc::clone(&pass), context.clone());
         let Self { writer, listed, .. } = self;
-        let first_list = listed.clone();
         let store = writer.as_reader();
-        let stream = reflector::reflector(writer, watch::events(self.api, watcher::Config::default()))
-            .inspect_ok(move |event| match event {
-                watcher::Event::Delete(object) => forget.attempts.forget(&ObjectRef::from(object)),
-                watcher::Event::InitDone => first_list.cancel(),
-                _ => {}
-            })
-            .applied_objects()
-            .inspect_err(move |e| failed.watch_failed::<K>(e))
-            .predicate_filter(
-                |object: &DeserializeGuard<K>| Some(fingerprint(object.meta())),
-                kube::runtime::PredicateConfig::default(),
-            );
+        let events = watch::events(self.api, watcher::Config::default()).filter_map(move |event| {
+            match &event {
+                Ok(watcher::Event::Delete(object)) => forget.attempts.forget(&ObjectRef::from(object)),
+                Ok(_) => {}
+                Err(error) => failed.watch_failed::<K>(error),
+            }
+            ready(event.ok())
+        });
         let config = Config::default().concurrency(self.concurrency).debounce(Duration::from_millis(100));
-        let mut controller = kube::runtime::Controller::for_stream(stream, store).with_config(config);
+        // kube's own trigger remembers the metadata of every object that it has seen
+        let mut controller = kube::runtime::Controller::for_stream(stream::pending(), store.clone())
+            .with_config(config)
+            .reconcile_on(news(writer, listed.clone(), events))
+            .reconcile_on(rounds(store, ROUND));
         for trigger in self.triggers {
-            controller = controller.reconcile_on(trigger.map(|key| key.into_kind_unchecked(())).boxed());
+            controller = controller.reconcile_on(trigger.map(|key| bare(key.into_kind_unchecked(()))));
         }
         let running = controller
             .graceful_shutdown_on(context.stop.clone().cancelled_owned())
@@ -206,21 +212,9 @@ async fn unless(first: CancellationToken, end: impl Future<Output = ()>) {
     }
 }
 
-/// What of an object's metadata makes a pass necessary. Status is left out: we write it ourselves.
-fn fingerprint(meta: &ObjectMeta) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    meta.uid.hash(&mut hasher);
-    meta.generation.hash(&mut hasher);
-    meta.deletion_timestamp.is_some().hash(&mut hasher);
-    meta.finalizers.hash(&mut hasher);
-    meta.annotations.hash(&mut hasher);
-    meta.labels.hash(&mut hasher);
-    hasher.finish()
-}
-
 struct Pass<K: Resource<DynamicType = ()> + 'static> {
     name: &'static str,
-    resync: Duration,
+    retry: Duration,
     attempts: Attempts<ObjectRef<DeserializeGuard<K>>>,
     events: Events,
     metrics: Arc<Metrics>,
@@ -242,31 +236,33 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
         this.metrics.reconciled(this.name, started.elapsed(), outcome.as_ref().map(Outcome::reason));
         let outcome = outcome?;
         tracing::debug!(controller = this.name, object = %key, reason = outcome.reason(), message = outcome.message());
-        Ok(Action::requeue(match outcome {
+        Ok(match outcome {
+            // its turn comes round
             Outcome::Done { .. } => {
                 this.attempts.forget(&key);
-                jittered(this.resync)
+                Action::await_change()
             }
             Outcome::Waiting { after, .. } => {
                 this.attempts.forget(&key);
-                jittered(after)
+                Action::requeue(jittered(after))
             }
             Outcome::Blocked { .. } => {
-                growing(Duration::from_secs(10), this.attempts.next(key), Duration::from_mins(10))
+                let attempt = this.attempts.next(bare(key));
+                Action::requeue(growing(Duration::from_secs(10), attempt, Duration::from_mins(10)))
             }
-        }))
+        })
     }
 
     /// Tells of a failed pass, once per streak as an event, and sets the pace.
     fn failed(&self, object: &DeserializeGuard<K>, failure: &Failure) -> Action {
         let key = ObjectRef::from(object);
         tracing::warn!(controller = self.name, object = %key, reason = failure.reason(), error = %failure, "pass failed");
-        let attempt = self.attempts.next(key);
+        let attempt = self.attempts.next(bare(key));
         if attempt == 2 && object.meta().deletion_timestamp.is_none() {
             let (events, reference) = (self.events.clone(), object.object_ref(&()));
             let (reason, message) = (failure.reason(), failure.message());
             tokio::spawn(async move { events.publish(&reference, EventType::Warning, reason, &message).await });
         }
-        Action::requeue(growing(Duration::from_secs(1), attempt, Duration::from_mins(5)))
+        Action::requeue(growing(self.retry, attempt, Duration::from_mins(5)))
     }
 }

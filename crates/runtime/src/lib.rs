@@ -11,6 +11,7 @@ mod failure;
 mod health;
 pub mod lease;
 pub mod metrics;
+mod news;
 mod pace;
 pub mod server;
 mod watch;

@@ -20,7 +20,7 @@ pub(super) struct Group {
 
 enum Kind {
     Cloud(kupenstack_deployment::Settings),
-    Resources(kupenstack_resources::Settings),
+    Resources(Box<kupenstack_resources::Settings>),
 }
 
 impl Group {
@@ -33,7 +33,7 @@ impl Group {
             groups.push(Self { account: &rbac::CLOUD, selection: selection.clone(), kind });
         }
         if selection.any_of(&rbac::RESOURCES) {
-            let kind = Kind::Resources(resources(args).await?);
+            let kind = Kind::Resources(Box::new(resources(args).await?));
             groups.push(Self { account: &rbac::RESOURCES, selection: selection.clone(), kind });
         }
         Ok(groups)
@@ -82,5 +82,6 @@ async fn resources(args: &ControllerArgs) -> anyhow::Result<kupenstack_resources
         work_dir_size: args.work_dir_size,
         sources: args.sources.settings().await,
         observe_every: Duration::from_secs(args.observe_seconds),
+        retry: Duration::from_secs(1),
     })
 }

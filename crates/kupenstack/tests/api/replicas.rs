@@ -10,7 +10,7 @@ use kube::{
 use tokio::time::sleep;
 
 use crate::{
-    process::Operator,
+    operator::Operator,
     stage::{Stage, eventually, shared},
 };
 
@@ -35,7 +35,7 @@ impl Replicas {
     fn start(&self, name: &str) -> Operator {
         let name = format!("{name}-{}", self.namespace);
         let arguments = ["--controllers", "projects", "--lease-namespace", &self.namespace];
-        Operator::run(self.stage, &name, self.stage.plane.kubeconfig_path(), &arguments)
+        Operator::run(&name, self.stage.plane.kubeconfig_path(), &arguments)
     }
 
     /// One that works, and one that stands by.
@@ -88,7 +88,7 @@ async fn a_leader_that_was_frozen_ends_when_it_goes_on() {
 async fn a_replica_without_lease_asks_nobody() {
     let replicas = Replicas::new("alone").await;
     let arguments = ["--controllers", "projects", "--without-lease"];
-    let one = Operator::run(replicas.stage, "alone", replicas.stage.plane.kubeconfig_path(), &arguments);
+    let one = Operator::run("alone", replicas.stage.plane.kubeconfig_path(), &arguments);
     eventually("it works", || async { one.passes("projects").await > 0 }).await;
     assert!(one.get("/readyz").await.is_some());
     one.stop().await;

@@ -14,7 +14,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::stage::{CLOUD, PATIENCE, Stage, account, eventually, shared};
+use crate::{
+    operator::PATIENCE,
+    stage::{CLOUD, Stage, account, eventually, shared},
+};
 
 /// What one may want to do, as `verb group/resource namespace name`; `-` stands for none.
 async fn may(client: &Client, user: &str, wish: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Output},
     time::Duration,
@@ -19,9 +19,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::operator::{PATIENCE, free_address};
+
 pub(crate) const OPERATOR: &str = "kupenstack-system";
-/// The machine may be busy with other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) const CLOUD: &str = "openstack";
 
 /// The stage that all tests of this binary share.
@@ -102,11 +102,6 @@ impl Stage {
 fn kubectl() -> OsString {
     let kubebox = PathBuf::from(std::env::var_os("KUPENSTACK_KUBEBOX").expect("checked by the control plane"));
     kubebox.with_file_name("kubectl").into_os_string()
-}
-
-/// An address on which nobody listens.
-pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).expect("a free port")
 }
 
 /// Waits for what the API server does a moment later and offers no watch for.

@@ -9,7 +9,8 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    process::{Operator, acting_as, refusals},
+    operator::Operator,
+    process::{acting_as, refusals},
     stage::{CLOUD, Stage, eventually, objects},
 };
 
@@ -23,7 +24,7 @@ fn serving(stage: &Stage, controllers: &str) -> Operator {
     let name = stage.webhook.ip().to_string();
     let arguments = ["--webhook-listen", &address, "--webhook-name", &name, "--webhook-certificate", "keep"];
     let arguments = [["--controllers", controllers].as_slice(), &arguments].concat();
-    Operator::run(stage, "cloud", &acting_as(stage, "cloud"), &arguments)
+    Operator::run("cloud", &acting_as(stage, "cloud"), &arguments)
 }
 
 async fn leads(operator: &Operator) -> bool {
@@ -131,7 +132,7 @@ fn never() -> Vec<(&'static str, Value, &'static str)> {
 #[tokio::test]
 async fn what_can_never_work_is_refused_at_create_and_at_update_by_a_standby_too() {
     let stage = &Stage::set().await;
-    let leader = Operator::run(stage, "leader", &acting_as(stage, "cloud"), &["--controllers", "memcached"]);
+    let leader = Operator::run("leader", &acting_as(stage, "cloud"), &["--controllers", "memcached"]);
     eventually("it leads", || async { leads(&leader).await }).await;
     let operator = serving(stage, "memcached");
     eventually("ready", || async { operator.get("/readyz").await.is_some() }).await;

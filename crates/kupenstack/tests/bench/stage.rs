@@ -1,6 +1,6 @@
 //! A cluster with a simulated cloud, and as many settled images as are wanted.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -19,9 +19,13 @@ use kupenstack_testkit::{
     sim::{self, Sim, SimOptions},
 };
 use serde_json::json;
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpListener,
+    time::{sleep, timeout},
+};
 
-use crate::program::Program;
+use crate::operator::Operator;
 
 pub(crate) const CLOUD: &str = "cloud";
 pub(crate) const OPERATOR: &str = "operator";
@@ -30,6 +34,10 @@ const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
 pub(crate) const LATENCY: Duration = Duration::from_millis(20);
 /// How many objects are made at a time.
 const AT_ONCE: usize = 32;
+/// More than anything takes whose time is not the figure in question, on a busy machine too.
+const LONGEST: Duration = Duration::from_mins(10);
+/// Label of the images that were declared while nothing answered.
+const NEW: &str = "bench/new";
 
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
@@ -75,22 +83,27 @@ impl Stage {
     }
 
     /// Starts the operator.
-    pub(crate) fn operator(&self, observe_seconds: u64) -> Program {
-        Program::start(self.plane.kubeconfig_path(), observe_seconds)
+    pub(crate) fn operator(&self, observe_seconds: u64) -> Operator {
+        let every = format!("--observe-seconds={observe_seconds}");
+        let arguments = [
+            "--controllers=projects,image,clusterimage",
+            "--image-sources-allow=127.0.0.0/8",
+            "--without-lease",
+            &every,
+        ];
+        Operator::run("bench", self.plane.kubeconfig_path(), &arguments)
     }
 
     /// Waits until every namespace has its project.
     pub(crate) async fn projects(&self) {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        loop {
+        let done = async || {
             let all = api.list(&ListParams::default()).await.unwrap();
             let done = all.iter().filter(|namespace| namespace.annotations().contains_key(PROJECT_ID)).count();
             // those of the test and `default`
-            if done > self.namespaces {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+            done > self.namespaces
+        };
+        until("projects of all namespaces", Duration::from_millis(200), done).await;
     }
 
     /// Makes settled images: the objects, their status, and what is in the cloud.
@@ -146,7 +159,8 @@ impl Stage {
         let made = stream::iter(0..number).map(|number| async move {
             let api: Api<Image> = Api::namespaced(self.client.clone(), &namespace(number % self.namespaces));
             let object = json!({
-                "apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": format!("new-{number}")},
+                "apiVersion": "kupenstack.io/v1", "kind": "Image",
+                "metadata": {"name": format!("new-{number}"), "labels": {NEW: ""}},
                 "spec": {"src": src, "format": "raw"},
             });
             api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
@@ -154,9 +168,11 @@ impl Stage {
         made.buffer_unordered(AT_ONCE).for_each(|()| async {}).await;
     }
 
-    /// How many images are as declared.
+    /// How many of those are as declared.
     pub(crate) async fn ready(&self) -> usize {
-        let all = Api::<Image>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
+        // whatever the API server has at hand, and nothing but the new ones: it has more to do than to be looked at
+        let new = ListParams::default().labels(NEW).match_any();
+        let all = Api::<Image>::all(self.client.clone()).list(&new).await.unwrap();
         let conditions =
             |image: &Image| image.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
         all.iter().filter(|image| conditions(image).iter().any(|c| c.type_ == "Ready" && c.status == "True")).count()
@@ -178,12 +194,30 @@ impl Stage {
         counts.sum()
     }
 
-    /// How many requests the cloud was asked, and how many of them are not made for each list of images.
-    pub(crate) fn requests(&self) -> (usize, usize) {
+    /// How many requests each service of the cloud was asked.
+    pub(crate) fn requests(&self) -> BTreeMap<&'static str, usize> {
         let cloud = self.sim.cloud();
-        let lists = cloud.journal.count("GET", "/v2/images");
-        (cloud.journal.entries().count(), cloud.journal.entries().count() - lists)
+        cloud.journal.entries().fold(BTreeMap::new(), |mut all, entry| {
+            *all.entry(entry.service).or_default() += 1;
+            all
+        })
     }
+}
+
+/// Waits for something that is looked at again and again.
+async fn until(what: &str, every: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let held = async {
+        while !holds().await {
+            sleep(every).await;
+        }
+    };
+    assert!(timeout(LONGEST, held).await.is_ok(), "no {what} within {LONGEST:?}");
+}
+
+/// Waits for so many passes of a controller.
+pub(crate) async fn passed(operator: &Operator, controller: &str, passes: usize) {
+    let what = format!("{passes} passes of {controller}");
+    until(&what, Duration::from_millis(50), async || operator.passes(controller).await >= passes).await;
 }
 
 fn namespace(number: usize) -> String {

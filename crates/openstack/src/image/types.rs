@@ -3,47 +3,47 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use strum::{Display, EnumString};
 
 use crate::service::Query;
 
-/// An image.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// An image. It is written as Glance writes it, without what Glance would write as null.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Image {
     /// The image's id.
     pub id: String,
     /// Its name, not unique.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How far it is.
     pub status: ImageStatus,
     /// Bytes of data.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Bytes of the disk that the data describes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_size: Option<u64>,
     /// MD5 of the data.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// The algorithm of the other hash.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_hash_algo: Option<String>,
     /// The other hash of the data.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_hash_value: Option<String>,
     /// Such as `qcow2` or `raw`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_format: Option<String>,
     /// Such as `bare`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_format: Option<String>,
     /// Who may see it.
     pub visibility: Visibility,
     /// The project it belongs to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The smallest disk that holds it, in GiB.
     #[serde(default)]
@@ -79,8 +79,8 @@ fn properties<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Str
 }
 
 /// How far an image is.
-#[derive(Debug, Clone, PartialEq, Eq, Display, EnumString, Deserialize)]
-#[serde(from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Display, EnumString, Deserialize, Serialize)]
+#[serde(from = "String", into = "String")]
 #[strum(serialize_all = "snake_case")]
 pub enum ImageStatus {
     /// It has no data yet.
@@ -112,9 +112,15 @@ impl From<String> for ImageStatus {
     }
 }
 
+impl From<ImageStatus> for String {
+    fn from(status: ImageStatus) -> Self {
+        status.to_string()
+    }
+}
+
 /// Who may see an image.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Display, EnumString, Deserialize)]
-#[serde(from = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Display, EnumString, Deserialize, Serialize)]
+#[serde(from = "String", into = "String")]
 #[strum(serialize_all = "snake_case")]
 pub enum Visibility {
     /// Everyone, in everyone's lists.
@@ -134,6 +140,12 @@ pub enum Visibility {
 impl From<String> for Visibility {
     fn from(text: String) -> Self {
         text.parse().unwrap_or(Self::Unknown(text))
+    }
+}
+
+impl From<Visibility> for String {
+    fn from(visibility: Visibility) -> Self {
+        visibility.to_string()
     }
 }
 

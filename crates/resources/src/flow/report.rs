@@ -2,24 +2,28 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, channel::mpsc::UnboundedSender, future::BoxFuture};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, ResourceExt, runtime::events::EventType};
-use kupenstack_api::{Conditions, resources::ResourceKind};
+use kupenstack_api::Conditions;
 use kupenstack_core::{
     Outcome,
     conditions::{self, READY, STALLED},
 };
-use kupenstack_runtime::{Events, Failure, apply};
+use kupenstack_runtime::{Events, Failure, ObjectRef, apply};
 
-use crate::actuator::{Kind, Progress};
+use crate::{
+    actuator::{Kind, Progress},
+    queue::Call,
+};
 
 /// Writes the status of one object in one pass.
-pub(crate) struct Report<K: ResourceKind> {
+pub(crate) struct Report<K: Kind> {
     noun: &'static str,
     api: Api<K>,
     events: Events,
+    calls: UnboundedSender<ObjectRef<K>>,
     object: Arc<K>,
     state: tokio::sync::Mutex<State<K::Status>>,
     /// What a long step says that has not been written yet.
@@ -34,13 +38,18 @@ struct State<S> {
 }
 
 impl<K: Kind> Report<K> {
-    pub(crate) fn new(noun: &'static str, api: Api<K>, events: Events, object: Arc<K>) -> Self {
+    pub(crate) fn new(
+        noun: &'static str,
+        api: Api<K>,
+        (events, calls): (Events, UnboundedSender<ObjectRef<K>>),
+        object: Arc<K>,
+    ) -> Self {
         let written = object.status().cloned();
         let next = written.clone().unwrap_or_default();
         let id = K::id(&next).map(ToOwned::to_owned);
         let conditions = object.conditions().to_vec();
         let state = tokio::sync::Mutex::new(State { written, next, id, conditions });
-        Self { noun, api, events, object, state, said: Mutex::default() }
+        Self { noun, api, events, calls, object, state, said: Mutex::default() }
     }
 
     pub(crate) fn object(&self) -> &Arc<K> {
@@ -136,5 +145,11 @@ impl<K: Kind> Progress for Report<K> {
             Ok(())
         }
         .boxed()
+    }
+
+    fn call(&self) -> Call {
+        let (calls, key) = (self.calls.clone(), ObjectRef::from(self.object.as_ref()));
+        // without a listener the controller has ended
+        Box::new(move || drop(calls.unbounded_send(key)))
     }
 }

@@ -2,7 +2,7 @@
 
 use kupenstack_images::{Download, Error, Format, ImageFile, Progress as Bytes, Scratch};
 
-use super::{Workshop, fault, wanted::Origin};
+use super::{Workshop, fault, turn::Turn, wanted::Origin};
 use crate::{actuator::Progress, stop::Stop};
 
 /// A file in the wanted format.
@@ -22,11 +22,19 @@ impl Prepared {
 
 impl Workshop {
     /// Fetches the source, verifies and inspects it, and converts it if it has another format than the wanted one.
-    pub(super) async fn prepare(&self, wanted: &Origin, progress: &dyn Progress) -> Result<Prepared, Stop> {
+    pub(super) async fn prepare(
+        &self,
+        wanted: &Origin,
+        turn: &Turn<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Prepared, Stop> {
         let location = wanted.source.location();
-        let told = |bytes: Bytes| progress.say("Downloading", format!("downloading {location}: {}", share(bytes)));
+        let told = |bytes: Bytes| {
+            turn.weigh(bytes.total.unwrap_or(bytes.done));
+            progress.say("Downloading", format!("downloading {location}: {}", share(bytes)));
+        };
         let download = self.fetcher.fetch(&wanted.source, &self.workspace, told).await.map_err(fault::stop)?;
-        match self.convert(&download, wanted.format, progress).await {
+        match self.convert(&download, wanted.format, turn, progress).await {
             Ok((source_format, converted)) => {
                 let scratch = converted.unwrap_or(download.file);
                 let length = ImageFile::open(scratch.path()).await.map_err(fault::stop)?.length;
@@ -44,6 +52,7 @@ impl Workshop {
         &self,
         download: &Download,
         to: Format,
+        turn: &Turn<'_>,
         progress: &dyn Progress,
     ) -> Result<(Format, Option<Scratch>), Error> {
         let path = download.file.path();
@@ -52,7 +61,10 @@ impl Workshop {
             return Ok((to, None));
         }
         let what = format!("converting from {} to {to}", source.format);
-        let told = |bytes: Bytes| progress.say("Converting", format!("{what}: {}", share(bytes)));
+        let told = |bytes: Bytes| {
+            turn.weigh(bytes.total.unwrap_or(bytes.done));
+            progress.say("Converting", format!("{what}: {}", share(bytes)));
+        };
         let converted = self.qemu.convert(path, &source, to, &self.workspace, told).await?;
         Ok((source.format, Some(converted)))
     }

@@ -1,11 +1,11 @@
 //! One list on its way: nothing of it counts before it is complete.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use kupenstack_core::ownership::ClusterId;
 use tokio::time::Instant;
 
-use super::{Census, Kept, Listed, News, State};
+use super::{Census, Kept, Listed, News, State, packed::Packed};
 use crate::cloud::Site;
 
 /// A list that is being read. It holds only what differs from the list before.
@@ -13,7 +13,15 @@ pub(super) struct Draft<R> {
     site: Site,
     round: u64,
     began: Instant,
-    changed: Vec<R>,
+    changed: Vec<Changed<R>>,
+}
+
+/// A resource that is not as it was in the list before.
+struct Changed<R> {
+    id: String,
+    resource: Packed<R>,
+    /// The UID in its mark.
+    owner: Option<Box<str>>,
 }
 
 /// What a complete list has come to.
@@ -35,32 +43,37 @@ impl<R: Listed> Draft<R> {
     }
 
     /// Takes in one resource. What is not ours is passed over.
-    pub(super) fn take(&mut self, census: &Census<R>, resource: R) {
+    pub(super) fn take(&mut self, census: &Census<R>, resource: &R) {
         let mut state = census.state();
-        match state.kept.get_mut(resource.id()) {
-            Some(kept) if *kept.resource == resource => kept.round = self.round,
-            Some(_) => self.changed.push(resource),
-            None if owner(&self.site.cluster, &resource).is_some() => self.changed.push(resource),
-            None => {}
+        let (kept, owner) = (state.kept.get_mut(resource.id()), owner(&self.site.cluster, resource));
+        if kept.is_none() && owner.is_none() {
+            return;
+        }
+        let Some(packed) = Packed::of(resource) else { return };
+        match kept {
+            Some(kept) if kept.resource == packed => kept.round = self.round,
+            _ => {
+                let (id, owner) = (resource.id().to_owned(), owner.map(Into::into));
+                self.changed.push(Changed { id, resource: packed, owner });
+            }
         }
     }
 
     /// Makes the list the one that counts, now that it is complete.
     pub(super) fn finish(self, census: &Census<R>) -> Finished {
-        let Self { site, round, began, changed } = self;
+        let Self { site: _, round, began, changed } = self;
         let mut state = census.state();
         let mut news = News::default();
-        for resource in changed {
-            let before = state.kept.remove(resource.id());
-            let owned = before.and_then(|kept| kept.owner(&site.cluster).map(str::to_owned));
-            let now = owner(&site.cluster, &resource).map(str::to_owned);
-            let stripped_of = if now.is_none() { owned.clone().map(Into::into) } else { None };
-            news.owners.extend(owned.into_iter().chain(now));
-            news.resources.insert(resource.id().to_owned());
-            state.kept.insert(resource.id().to_owned(), Kept { resource: Arc::new(resource), round, stripped_of });
+        for Changed { id, resource, owner } in changed {
+            let before = state.kept.remove(&id).map(|kept| kept.owner);
+            news.owners.extend(before.iter().chain(&owner).map(ToString::to_string));
+            news.resources.insert(id.clone());
+            if let Some(owner) = owner.or(before) {
+                state.kept.insert(id, Kept { resource, round, owner });
+            }
         }
         for (id, kept) in state.kept.extract_if(|_, kept| kept.round != round) {
-            news.owners.extend(kept.owner(&site.cluster).map(str::to_owned));
+            news.owners.insert(kept.owner.into());
             news.resources.insert(id);
         }
         if state.round == 0 {
@@ -69,7 +82,7 @@ impl<R: Listed> Draft<R> {
         }
         state.round = round;
         state.writes.retain(|_, ended| ended.is_none_or(|ended| ended >= began));
-        state.several = several(&site.cluster, &state.kept);
+        state.several = several(&state.kept);
         // they are looked at again until there is one left
         for (uid, resources) in &state.several {
             news.owners.insert(uid.clone());
@@ -79,25 +92,17 @@ impl<R: Listed> Draft<R> {
     }
 }
 
-impl<R: Listed> Kept<R> {
-    /// The UID of the object that it belongs to.
-    pub(super) fn owner<'a>(&'a self, cluster: &ClusterId) -> Option<&'a str> {
-        self.stripped_of.as_deref().or_else(|| owner(cluster, self.resource.as_ref()))
-    }
-}
-
 /// The UID in the mark, if the mark is this cluster's.
 fn owner<'a>(cluster: &ClusterId, resource: &'a impl Listed) -> Option<&'a str> {
     cluster.marked(resource.mark()?)
 }
 
-fn several<R: Listed>(cluster: &ClusterId, kept: &HashMap<String, Kept<R>>) -> HashMap<String, Vec<String>> {
+fn several<R>(kept: &HashMap<String, Kept<R>>) -> HashMap<String, Vec<String>> {
     let mut first: HashMap<&str, &String> = HashMap::with_capacity(kept.len());
     let mut several: HashMap<String, Vec<String>> = HashMap::new();
     for (id, kept) in kept {
-        let Some(owner) = kept.owner(cluster) else { continue };
-        if let Some(first) = first.insert(owner, id) {
-            let all = several.entry(owner.to_owned()).or_default();
+        if let Some(first) = first.insert(&kept.owner, id) {
+            let all = several.entry(kept.owner.to_string()).or_default();
             if all.is_empty() {
                 all.push(first.clone());
             }

@@ -64,7 +64,7 @@ async fn round<R: Listed>(census: &Census<R>, cloud: &Cloud, site: &Site) -> Res
     let mut all = R::list(&admin.client);
     loop {
         match all.try_next().await {
-            Ok(Some(resource)) => draft.take(census, resource),
+            Ok(Some(resource)) => draft.take(census, &resource),
             Ok(None) => return Ok((draft.finish(census), began.elapsed())),
             Err(error) => {
                 let stop = Stop::from(error);

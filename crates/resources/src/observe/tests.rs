@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt, stream::BoxStream};
 use kupenstack_openstack::{Client, Error};
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{Census, Listed, draft::Draft, draft::Finished};
@@ -9,7 +10,7 @@ use crate::cloud::Site;
 
 const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Thing {
     id: String,
     mark: Option<String>,
@@ -52,7 +53,7 @@ fn census() -> Arc<Census<Thing>> {
 fn begin(census: &Census<Thing>, things: &[Thing]) -> Draft<Thing> {
     let mut draft = Draft::begin(census, &site());
     for thing in things {
-        draft.take(census, thing.clone());
+        draft.take(census, thing);
     }
     draft
 }
@@ -163,7 +164,7 @@ async fn another_cloud_is_another_census() {
     let draft = Draft::begin(&census, &other);
     draft.finish(&census);
     census.tried.send_replace(Some(other.clone()));
-    assert_eq!(census.seen(&other, "u1", "a").now_or_never(), Some(None));
+    assert!(matches!(census.seen(&other, "u1", "a").now_or_never(), Some(None)));
 }
 
 #[tokio::test]

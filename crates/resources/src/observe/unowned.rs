@@ -41,9 +41,8 @@ impl Unowned {
         let Some(owners) = owners(census) else { return };
         let now: Vec<(String, String)> = {
             let state = census.state();
-            let Some(site) = &state.site else { return };
-            let kept = state.kept.iter().filter_map(|(id, kept)| Some((id, kept.owner(&site.cluster)?)));
-            kept.filter(|(_, uid)| !owners.contains(*uid)).map(|(id, uid)| (id.clone(), uid.to_owned())).collect()
+            let unowned = state.kept.iter().filter(|(_, kept)| !owners.contains(&*kept.owner));
+            unowned.map(|(id, kept)| (id.clone(), kept.owner.to_string())).collect()
         };
         let before = std::mem::take(&mut self.suspects);
         for (id, uid) in now {

@@ -27,17 +27,23 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
-        Self::start_observing(kubernetes, work_dir, OBSERVED)
+        Self::start_with(kubernetes, work_dir, |_| {})
     }
 
-    /// The same, with another longest time until a change behind our back is seen.
-    pub(crate) fn start_observing(kubernetes: Config, work_dir: PathBuf, observe_every: Duration) -> Self {
+    /// The same, with other settings.
+    pub(crate) fn start_with(kubernetes: Config, work_dir: PathBuf, change: impl FnOnce(&mut Settings)) -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
         // images are served from this machine
         let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
-        let sources = FetchSettings { guard, ..FetchSettings::default() };
-        let settings =
-            Settings { operator_namespace: OPERATOR.to_owned(), work_dir, work_dir_size: None, sources, observe_every };
+        let mut settings = Settings {
+            operator_namespace: OPERATOR.to_owned(),
+            work_dir,
+            work_dir_size: None,
+            sources: FetchSettings { guard, ..FetchSettings::default() },
+            observe_every: OBSERVED,
+            retry: Duration::from_secs(1),
+        };
+        change(&mut settings);
         let (stopped, metrics) = (stop.clone(), Arc::<Metrics>::default());
         let counted = Arc::clone(&metrics);
         let controllers = runtime.spawn(async move {

@@ -101,7 +101,9 @@ impl Stage {
     /// Operators that remember nothing, as many as there are to be.
     pub(crate) fn operators(&self) -> Vec<Operator> {
         let folder = |index: usize| self.folder.path().join(index.to_string());
-        let start = |index| Operator::start_observing(self.tap.config(), folder(index), OBSERVED);
+        let start = |index| {
+            Operator::start_with(self.tap.config(), folder(index), |settings| settings.observe_every = OBSERVED)
+        };
         (0..self.surroundings.operators).map(start).collect()
     }
 

@@ -1,6 +1,6 @@
 //! A cluster with a cloud in it, and the controllers at work.
 
-use std::{ops::Deref, sync::OnceLock};
+use std::{ops::Deref, sync::OnceLock, time::Duration};
 
 use k8s_openapi::api::{
     core::v1::{Namespace, Secret},
@@ -79,6 +79,12 @@ impl World {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn operator(&self) -> Operator {
         Operator::start(self.kubernetes.clone(), self.folder.path().join("images"))
+    }
+
+    /// The same, and what fails is tried again by itself only after longer than any test waits.
+    pub(crate) fn patient_operator(&self) -> Operator {
+        let folder = self.folder.path().join("images");
+        Operator::start_with(self.kubernetes.clone(), folder, |settings| settings.retry = Duration::from_mins(5))
     }
 
     /// A new namespace.

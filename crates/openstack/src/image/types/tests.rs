@@ -33,6 +33,19 @@ fn image() -> Value {
 }
 
 #[test]
+fn what_is_written_reads_as_the_same_image() {
+    let status = json!("of a newer Glance");
+    let newer = json!({"status": status, "id": "4f1ab1a4", "visibility": "shared", "created_at": "2026-11-27T10:00:00Z",
+        "updated_at": "2026-11-27T10:00:00.5Z"});
+    for answer in [image(), newer] {
+        let image: Image = serde_json::from_value(answer).unwrap();
+        let written = serde_json::to_string(&image).unwrap();
+        assert!(!written.contains("null"), "{written}");
+        assert_eq!(serde_json::from_str::<Image>(&written).unwrap(), image);
+    }
+}
+
+#[test]
 fn properties_are_what_is_no_attribute() {
     let image: Image = serde_json::from_value(image()).unwrap();
     let properties: Vec<_> = image.properties.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
