@@ -142,6 +142,13 @@ class Settings(unittest.TestCase):
         self.assertEqual(pod["annotations"], {"a": "1", "b": "2"})
         self.assertEqual(charts.find(objs, "Job", "glance-db-sync")["metadata"]["annotations"]["c"], "3")
 
+    def test_every_sort_of_annotations_is_on_something(self):
+        for chart in charts.CHARTS:
+            [values] = charts.parse((charts.ROOT / chart / "values.yaml").read_text())
+            sorts = values["annotations"]
+            text = charts.template(chart, {"annotations": {sort: {"default": {f"of/{sort}": "yes"}} for sort in sorts}})
+            self.assertEqual([sort for sort in sorts if f"of/{sort}: " not in text], [], chart)
+
     def test_extra_objects(self):
         extra = {"route": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-extra"}}}
         charts.find(charts.objects("glance", {"extraObjects": extra}), "ConfigMap", "glance-extra")
