@@ -29,8 +29,8 @@ pub use client::Client;
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
-    ApplicationCredential, Domain, Endpoint, Identity, NewApplicationCredential, NewProject, NewUser, Project,
-    ProjectFilter, Role, Service, User, UserFilter,
+    ApplicationCredential, Domain, Endpoint, Identity, Limit, LimitFilter, NewApplicationCredential, NewLimit,
+    NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, Service, User, UserFilter,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
