@@ -12,6 +12,7 @@ mod flow;
 mod image;
 mod observe;
 mod projects;
+mod quota;
 mod realm;
 mod stop;
 mod wake;
@@ -51,7 +52,7 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `image` and `clusterimage`, none of them running yet. Has to be called
+/// The controllers of this crate, `projects`, `quotas`, `image` and `clusterimage`, none of them running yet. Has to be called
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
@@ -59,6 +60,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let images = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone()).boxed()),
+        ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
     ])
