@@ -1,8 +1,9 @@
-//! Keystone: domains, projects, users, roles and grants, services and endpoints.
+//! Keystone: domains, projects, users, roles and grants, services and endpoints, limits.
 
 mod application_credential;
 mod catalog;
 mod domain;
+mod limit;
 mod project;
 mod role;
 mod user;
@@ -10,6 +11,7 @@ mod user;
 pub use application_credential::{ApplicationCredential, NewApplicationCredential};
 pub use catalog::{Endpoint, Service};
 pub use domain::Domain;
+pub use limit::{Limit, LimitFilter, NewLimit, RegisteredLimit};
 pub use project::{NewProject, Project, ProjectFilter};
 pub use role::Role;
 pub use user::{NewUser, User, UserFilter};

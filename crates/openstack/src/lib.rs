@@ -32,8 +32,8 @@ pub use compute::{Compute, ComputeService};
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
-    ApplicationCredential, Domain, Endpoint, Identity, NewApplicationCredential, NewProject, NewUser, Project,
-    ProjectFilter, Role, Service, User, UserFilter,
+    ApplicationCredential, Domain, Endpoint, Identity, Limit, LimitFilter, NewApplicationCredential, NewLimit,
+    NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, Service, User, UserFilter,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use network::{Network, NetworkAgent};

@@ -6,7 +6,11 @@ mod standing;
 
 use std::sync::Arc;
 
-use futures::{StreamExt, future::ready, stream::BoxStream};
+use futures::{
+    StreamExt,
+    future::ready,
+    stream::{self, BoxStream},
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, core::PartialObjectMeta, runtime::watcher};
 use kupenstack_api::cluster::OpenStack;
@@ -35,6 +39,7 @@ pub(crate) struct Cloud {
     namespaces: Arc<Shared<NamespaceMeta>>,
     access: Access,
     refusals: broadcast::Sender<String>,
+    raises: broadcast::Sender<String>,
     health: Arc<Health>,
 }
 
@@ -45,7 +50,7 @@ impl Cloud {
         let health = Arc::new(Health::new(Arc::clone(&context.metrics)));
         let observer: Arc<dyn Observer> = Arc::clone(&health) as Arc<dyn Observer>;
         let options = Options { observer: Some(observer), ..Options::default() };
-        let (refusals, _) = broadcast::channel(64);
+        let (refusals, raises) = (broadcast::channel(64).0, broadcast::channel(64).0);
         let cloud = Arc::new(Self {
             operator_namespace: operator_namespace.to_owned(),
             openstack: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
@@ -53,6 +58,7 @@ impl Cloud {
             access: Access::new(kubernetes.clone(), options),
             kubernetes,
             refusals,
+            raises,
             health: Arc::clone(&health),
         });
         let look = health::look(Arc::downgrade(&cloud), health);
@@ -138,11 +144,32 @@ impl Cloud {
     /// Namespaces whose credentials are missing or refused.
     pub(crate) fn distrusted(&self) -> BoxStream<'static, ObjectRef<Namespace>> {
         let news = self.refusals.subscribe();
-        futures::stream::unfold(news, |mut news| async {
+        stream::unfold(news, |mut news| async {
             loop {
                 match news.recv().await {
                     Ok(namespace) => return Some((ObjectRef::new(&namespace), news)),
                     // a refusal that is still true is told again
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// Tells that a namespace's project may have more than before, or less.
+    pub(crate) fn limits_changed(&self, namespace: &str) {
+        // without a listener in this process nobody waits in it
+        drop(self.raises.send(namespace.to_owned()));
+    }
+
+    /// Namespaces whose project may have more than before, or less.
+    pub(crate) fn limit_changes(&self) -> BoxStream<'static, String> {
+        stream::unfold(self.raises.subscribe(), |mut news| async {
+            loop {
+                match news.recv().await {
+                    Ok(namespace) => return Some((namespace, news)),
+                    // who waits for more looks again before long anyway
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return None,
                 }

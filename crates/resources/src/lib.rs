@@ -13,6 +13,7 @@ mod image;
 mod observe;
 mod projects;
 mod queue;
+mod quota;
 mod realm;
 mod stop;
 mod wake;
@@ -54,7 +55,7 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `image` and `clusterimage`, none of them running yet. Has to be called
+/// The controllers of this crate, `projects`, `quotas`, `image` and `clusterimage`, none of them running yet. Has to be called
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
@@ -62,6 +63,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let images = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone(), settings.retry).boxed()),
+        ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
     ])

@@ -37,13 +37,19 @@ pub(crate) fn objects<K: Kind>(
     select(everywhere, somewhere).flat_map(concerned).boxed()
 }
 
-/// Objects that may have waited for a service which is back: whatever is not as declared, or is being deleted.
+/// Objects that may have waited for a service which is back, or for their project to be allowed more: whatever is not as
+/// declared, or is being deleted.
 pub(crate) fn waiting<K: Kind>(cloud: &Cloud, objects: Objects<K>) -> BoxStream<'static, ObjectRef<K>> {
-    let waits = |meta: &ObjectMeta, object: Option<&K>| {
-        let ready = object.is_some_and(|object| conditions::is_ready(object.conditions(), meta.generation));
-        !ready || meta.deletion_timestamp.is_some()
+    let everywhere = cloud.recoveries().map(|()| None);
+    let somewhere = cloud.limit_changes().map(Some);
+    let waiting = move |place: Option<String>| {
+        objects.select(|meta, object| {
+            let ready = object.is_some_and(|object| conditions::is_ready(object.conditions(), meta.generation));
+            let is_there = place.is_none() || meta.namespace == place;
+            is_there && (!ready || meta.deletion_timestamp.is_some())
+        })
     };
-    cloud.recoveries().flat_map(move |()| one_by_one(objects.select(waits))).boxed()
+    select(everywhere, somewhere).flat_map(move |place| one_by_one(waiting(place))).boxed()
 }
 
 /// All of them, in any order and not all at once: a service that has just come back is not to be knocked over.

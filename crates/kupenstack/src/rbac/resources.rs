@@ -6,6 +6,7 @@ const OURS: &str = "kupenstack.io";
 
 pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS, HANDOUTS] },
+    Controller { name: "quotas", rights: &[CLOUD, NAMESPACES, EVENTS, QUOTAS] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
 ];
@@ -59,6 +60,16 @@ const PROJECTS: &[Right] = &[
         why: "credentials of each project's user",
     },
 ];
+
+/// Only read: their status is Kubernetes' own.
+const QUOTAS: &[Right] = &[Right {
+    scope: Scope::Cluster,
+    group: "",
+    resources: &["resourcequotas"],
+    names: &[],
+    verbs: READ,
+    why: "what a namespace's project may have",
+}];
 
 const EVENTS_IN_DEFAULT: &[Right] = &[Right {
     scope: Scope::DefaultNamespace,

@@ -1,6 +1,7 @@
 //! Keystone's calls.
 
-use kupenstack_openstack::{ErrorKind, NewProject, NewUser};
+use futures::TryStreamExt;
+use kupenstack_openstack::{ErrorKind, LimitFilter, NewLimit, NewProject, NewUser};
 use serde_json::{Map, Value, json};
 use wiremock::{
     Mock, ResponseTemplate,
@@ -104,6 +105,54 @@ async fn what_is_there_is_deleted() {
     let cloud = Cloud::start().await;
     cloud.answer("DELETE", "/v3/projects/p7", ResponseTemplate::new(204)).await;
     assert!(cloud.client().identity().delete_project("p7").await.unwrap());
+}
+
+#[tokio::test]
+async fn a_limit_is_made_listed_and_changed() {
+    let cloud = Cloud::start().await;
+    let limit = |amount: i64| {
+        json!({
+            "id": "l7", "project_id": "p7", "domain_id": null, "service_id": "s7", "region_id": null,
+            "resource_name": "image_count_total", "resource_limit": amount, "description": "m", "links": {},
+        })
+    };
+    let body = json!({"limits": [{
+        "project_id": "p7", "service_id": "s7", "resource_name": "image_count_total", "resource_limit": 5, "description": "m",
+    }]});
+    Mock::given(method("POST"))
+        .and(path("/v3/limits"))
+        .and(body_json(body))
+        .respond_with(ResponseTemplate::new(201).set_body_json(json!({"limits": [limit(5)]})))
+        .mount(&cloud.server)
+        .await;
+    Mock::given(method("GET"))
+        .and(path("/v3/limits"))
+        .and(query_param("project_id", "p7"))
+        .and(query_param("region_id", "r7"))
+        .respond_with(list("limits", &[limit(5)]))
+        .mount(&cloud.server)
+        .await;
+    Mock::given(method("PATCH"))
+        .and(path("/v3/limits/l7"))
+        .and(body_json(json!({"limit": {"resource_limit": 0}})))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({"limit": limit(5)})))
+        .mount(&cloud.server)
+        .await;
+    let identity = cloud.client().identity();
+    let new = NewLimit {
+        project_id: "p7".to_owned(),
+        service_id: "s7".to_owned(),
+        region_id: None,
+        resource_name: "image_count_total".to_owned(),
+        resource_limit: 5,
+        description: "m".to_owned(),
+    };
+    let made = identity.create_limit(&new).await.unwrap();
+    let (project_id, region_id) = (Some("p7".to_owned()), Some("r7".to_owned()));
+    let filter = LimitFilter { project_id, region_id, ..LimitFilter::default() };
+    let listed: Vec<_> = identity.list_limits(&filter).try_collect().await.unwrap();
+    assert_eq!(listed, [made]);
+    assert_eq!(identity.set_limit("l7", 0).await.unwrap().resource_limit, 5, "what is answered, not what was asked for");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod image;
 mod lifecycle;
 mod observe;
 mod projects;
+mod quota;
 mod refused;
 mod slow;
 mod sources;

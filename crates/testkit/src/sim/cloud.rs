@@ -26,7 +26,7 @@ pub struct Cloud {
     pub glance: Glance,
     /// The faults in force.
     pub faults: Faults,
-    /// What projects may have.
+    /// What projects may have, unless Keystone's limits say otherwise.
     pub quotas: Quotas,
     /// What was asked so far.
     pub journal: Journal,
@@ -72,14 +72,14 @@ impl Cloud {
     }
 
     /// A service by its prefix. The one place, beside the fields and the catalogue, that a new service is named in.
-    fn service(&mut self, prefix: &str) -> Option<(&mut dyn AnyService, &mut Ids, &Quotas, &str)> {
-        let Self { keystone, glance, ids, quotas, base, .. } = self;
+    fn service(&mut self, prefix: &str) -> Option<(&mut dyn AnyService, &mut Ids, &str)> {
+        let Self { keystone, glance, ids, base, .. } = self;
         let service: &mut dyn AnyService = match prefix {
             Keystone::TYPE => keystone,
             Glance::TYPE => glance,
             _ => return None,
         };
-        Some((service, ids, quotas, base))
+        Some((service, ids, base))
     }
 
     /// Lets happen what has fallen due, in its order.
@@ -219,7 +219,8 @@ impl Cloud {
         work: impl FnOnce(&mut dyn AnyService, &Found, &mut Call<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let authenticated = self.authenticate(request, now);
-        let Some((service, ids, quotas, base)) = self.service(prefix(request)) else {
+        let quotas = self.quotas.under(&self.keystone);
+        let Some((service, ids, base)) = self.service(prefix(request)) else {
             return Err(Refusal::not_found("Not Found"));
         };
         let found = find(service, request)?;
@@ -234,6 +235,7 @@ impl Cloud {
         let microversions = service.microversions();
         let microversion = microversions.map(|known| known.negotiate(service.service_type(), asked)).transpose()?;
         let (template, params) = (found.template, found.params.clone());
+        let quotas = &quotas;
         let mut call = Call { request, template, params, caller, now, as_of, base, microversion, ids, quotas };
         work(service, &found, &mut call)
     }

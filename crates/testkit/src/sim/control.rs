@@ -61,7 +61,7 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Answer {
 }
 
 fn set_quota(quotas: &mut super::Quotas, body: &Value) -> Answer {
-    match (body["project_id"].as_str(), body["resource"].as_str(), body["limit"].as_u64()) {
+    match (body["project_id"].as_str(), body["resource"].as_str(), body["limit"].as_i64()) {
         (Some(project), Some(resource), Some(limit)) => quotas.set(project, resource, limit),
         (None, Some(resource), Some(limit)) => quotas.set_default(resource, limit),
         _ => return problem("resource and limit are required"),

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use kupenstack_openstack::{
-    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewProject, NewUser, Project, ProjectFilter,
+    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, LimitFilter, NewLimit, NewProject, NewUser, Project, ProjectFilter,
     Visibility,
 };
 use kupenstack_testkit::sim::{Sim, SimOptions};
@@ -187,6 +187,49 @@ async fn a_quota_is_a_limit() {
     assert_eq!((error.kind(), error.status()), (ErrorKind::Quota, Some(413)), "{error}");
     image.delete(ID).await.unwrap();
     image.create(&new_image("4f1ab1a4-0000-5000-8000-000000000002")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_in_keystone_is_one_in_glance() {
+    let sim = start();
+    let admin = admin(&sim);
+    let (identity, shop) = (admin.identity(), member(&sim, &admin, "shop"));
+    let now = sim.clock().now();
+    sim.cloud().keystone.register_limit(now, "image", "image_count_total", -1);
+    let registered: Vec<_> = identity.list_registered_limits(&LimitFilter::default()).try_collect().await.unwrap();
+    let [registered] = &registered[..] else { panic!("{registered:?}") };
+    let limit = |project: &str, resource_limit| NewLimit {
+        project_id: project.to_owned(),
+        service_id: registered.service_id.clone(),
+        region_id: registered.region_id.clone(),
+        resource_name: registered.resource_name.clone(),
+        resource_limit,
+        description: "mark".to_owned(),
+    };
+    let made = identity.create_limit(&limit("project-shop", 1)).await.unwrap();
+    let again = identity.create_limit(&limit("project-shop", 2)).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Conflict);
+    let elsewhere = NewLimit { region_id: None, ..limit("project-shop", 1) };
+    assert_eq!(identity.create_limit(&elsewhere).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    let of_project = LimitFilter { project_id: Some("project-shop".to_owned()), ..LimitFilter::default() };
+    let listed: Vec<_> = identity.list_limits(&of_project).try_collect().await.unwrap();
+    assert_eq!(listed, std::slice::from_ref(&made));
+    let seen: Vec<_> = shop.identity().list_limits(&LimitFilter::default()).try_collect().await.unwrap();
+    assert_eq!(seen, listed, "a member sees those of the own project");
+
+    let image = shop.image();
+    image.create(&new_image(ID)).await.unwrap();
+    let error = image.create(&new_image("4f1ab1a4-0000-5000-8000-000000000002")).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Quota, Some(413)), "{error}");
+    assert_eq!(identity.set_limit(&made.id, 2).await.unwrap().resource_limit, 2);
+    image.create(&new_image("4f1ab1a4-0000-5000-8000-000000000002")).await.unwrap();
+    assert_eq!(identity.set_limit(&made.id, 0).await.unwrap().resource_limit, 2, "as Keystone does");
+    assert!(identity.delete_limit(&made.id).await.unwrap());
+    assert!(!identity.delete_limit(&made.id).await.unwrap());
+    image.create(&new_image("4f1ab1a4-0000-5000-8000-000000000003")).await.unwrap();
+    identity.create_limit(&limit("project-shop", 0)).await.unwrap();
+    identity.delete_project("project-shop").await.unwrap();
+    assert!(sim.cloud().keystone.all("limits").next().is_none(), "they go with the project");
 }
 
 #[tokio::test]

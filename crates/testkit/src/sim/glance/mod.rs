@@ -118,8 +118,9 @@ impl Glance {
             Some(limit) => Err(Refusal::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!(
-                    "Project {project} is over a limit for [Resource {resource} is over limit of {limit} due to \
-                     current usage {used} and delta {more}]"
+                    "The request returned a 413 Request Entity Too Large. This generally means that rate limiting or \
+                     a quota threshold was breached.\n\nThe response body:\nProject {project} is over a limit for \
+                     [Resource {resource} is over limit of {limit} due to current usage {used} and delta {more}]"
                 ),
             )),
         }
@@ -265,7 +266,10 @@ impl Service for Glance {
     /// As `webob` words it: by what the client accepts.
     fn refuse(&self, request: &Request, refusal: &Refusal) -> Answer {
         let status = refusal.status;
-        let title = status.canonical_reason().unwrap_or_default();
+        let title = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
+            other => other.canonical_reason().unwrap_or_default(),
+        };
         let code = format!("{} {title}", status.as_u16());
         let message = if status == StatusCode::UNAUTHORIZED { UNAUTHORIZED } else { refusal.message.as_str() };
         let detail = refusal.detail.as_deref().unwrap_or_default();

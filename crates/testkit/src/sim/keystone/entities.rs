@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Keystone, admin_only, forbidden,
-    kinds::{DOMAINS, Kind, Names, PROJECTS, USERS},
+    kinds::{DOMAINS, Kind, LIMITS, Names, PROJECTS, USERS},
     missing, no_content, wrapped,
 };
 use crate::sim::{
@@ -161,8 +161,12 @@ impl Keystone {
         Ok(no_content())
     }
 
-    /// What ends with an object: its grants, and its application credentials.
+    /// What ends with an object: its grants, its limits, and its application credentials.
     pub(super) fn forget(&mut self, now: Timestamp, id: &str) {
+        let of_it = self.all("limits").filter(|limit| limit.text("project_id") == id);
+        for limit in of_it.map(|limit| limit.id.clone()).collect::<Vec<_>>() {
+            self.table_mut(&LIMITS).remove(now, &limit);
+        }
         self.grants.retain(|(target, user, role)| target != id && user != id && role != id);
         self.forget_credentials(now, id);
     }
@@ -311,7 +315,7 @@ fn in_python(value: &Value) -> String {
     }
 }
 
-fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {
+pub(super) fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {
     let attributes = kind.filters.iter().all(|filter| match (call.request.query(filter), entity.body.get(*filter)) {
         (None, _) => true,
         (Some(wanted), Some(Value::String(is))) => wanted.to_lowercase() == is.to_lowercase(),
@@ -336,7 +340,7 @@ pub(super) fn collection(call: &Call<'_>, name: &str, found: &[Value]) -> Answer
 }
 
 /// A list, or the page of it that is asked for.
-fn page(call: &Call<'_>, name: &str, found: &[Value]) -> Outcome {
+pub(super) fn page(call: &Call<'_>, name: &str, found: &[Value]) -> Outcome {
     let id = |one: &Value| one["id"].as_str().unwrap_or_default().to_owned();
     let start = match call.request.query("marker") {
         Some(marker) => match found.iter().position(|one| id(one) == marker) {

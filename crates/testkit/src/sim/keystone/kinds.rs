@@ -110,6 +110,28 @@ pub(super) static REGIONS: Kind = Kind {
     defaults: || json!({"description": "", "parent_region_id": null}),
 };
 
+pub(super) static REGISTERED_LIMITS: Kind = Kind {
+    collection: "registered_limits",
+    member: "registered_limit",
+    required: &["service_id", "resource_name", "default_limit"],
+    filters: &["service_id", "region_id", "resource_name"],
+    longest_name: 255,
+    names: Names::Free,
+    columns: &[],
+    defaults: || json!({"description": null, "region_id": null}),
+};
+
+pub(super) static LIMITS: Kind = Kind {
+    collection: "limits",
+    member: "limit",
+    required: &["service_id", "resource_name", "resource_limit"],
+    filters: &["service_id", "region_id", "resource_name", "project_id", "domain_id"],
+    longest_name: 255,
+    names: Names::Free,
+    columns: &[],
+    defaults: || json!({"description": null, "region_id": null, "project_id": null, "domain_id": null}),
+};
+
 /// Application credentials have routes of their own, below their user.
 pub(super) static CREDENTIALS: Kind = Kind {
     collection: "application_credentials",

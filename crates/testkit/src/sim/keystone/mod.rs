@@ -1,10 +1,11 @@
-//! Keystone v3: domains, projects, users, roles, the catalogue, tokens and application credentials.
+//! Keystone v3: domains, projects, users, roles, the catalogue, limits, tokens and application credentials.
 
 mod catalog;
 mod credentials;
 mod entities;
 mod grants;
 mod kinds;
+mod limits;
 mod login;
 mod tokens;
 
@@ -20,7 +21,7 @@ use serde_json::{Map, Value, json};
 pub use self::entities::Entity;
 pub(super) use self::tokens::{skewed, unauthorized};
 use self::{
-    kinds::{DOMAINS, ENDPOINTS, Kind, PROJECTS, REGIONS, ROLES, SERVICES, USERS},
+    kinds::{DOMAINS, ENDPOINTS, Kind, LIMITS, PROJECTS, REGIONS, REGISTERED_LIMITS, ROLES, SERVICES, USERS},
     tokens::Token,
 };
 use super::{
@@ -124,6 +125,17 @@ impl Keystone {
     pub fn grant(&mut self, project_id: &str, user_id: &str, role: &str) {
         let role = self.named(&ROLES, role, None).map(|role| role.id.clone());
         self.grants.extend(role.map(|role| (project_id.to_owned(), user_id.to_owned(), role)));
+    }
+
+    /// Makes a limit of all projects for a resource of the first service of this type; -1 is none.
+    pub fn register_limit(&mut self, now: Timestamp, service_type: &str, resource: &str, limit: i64) {
+        let service = self.all("services").find(|service| service.text("type") == service_type);
+        let service = service.map(|service| service.id.clone());
+        let region = self.all("regions").next().map(|region| region.id.clone());
+        let body = json!({
+            "service_id": service, "region_id": region, "resource_name": resource, "default_limit": limit,
+        });
+        self.add(&REGISTERED_LIMITS, now, format!("registered-{resource}"), body);
     }
 
     /// The objects of a collection, such as `projects`, the oldest first.
@@ -255,6 +267,16 @@ impl Service for Keystone {
         Route::new("GET", "/v3/regions/{region_id}", |it, call| it.show(&REGIONS, call)),
         Route::new("PATCH", "/v3/regions/{region_id}", |it, call| it.update(&REGIONS, call)),
         Route::new("DELETE", "/v3/regions/{region_id}", |it, call| it.delete(&REGIONS, call)),
+        Route::new("GET", "/v3/registered_limits", |it, call| it.list_limits(&REGISTERED_LIMITS, call)),
+        Route::new("POST", "/v3/registered_limits", |it, call| it.create_limits(&REGISTERED_LIMITS, call)),
+        Route::new("GET", "/v3/registered_limits/{id}", |it, call| it.show_limit(&REGISTERED_LIMITS, call)),
+        Route::new("PATCH", "/v3/registered_limits/{id}", |it, call| it.update_limit(&REGISTERED_LIMITS, call)),
+        Route::new("DELETE", "/v3/registered_limits/{id}", |it, call| it.delete_limit(&REGISTERED_LIMITS, call)),
+        Route::new("GET", "/v3/limits", |it, call| it.list_limits(&LIMITS, call)),
+        Route::new("POST", "/v3/limits", |it, call| it.create_limits(&LIMITS, call)),
+        Route::new("GET", "/v3/limits/{id}", |it, call| it.show_limit(&LIMITS, call)),
+        Route::new("PATCH", "/v3/limits/{id}", |it, call| it.update_limit(&LIMITS, call)),
+        Route::new("DELETE", "/v3/limits/{id}", |it, call| it.delete_limit(&LIMITS, call)),
     ];
 
     fn refuse(&self, request: &Request, refusal: &Refusal) -> Answer {

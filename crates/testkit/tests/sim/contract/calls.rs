@@ -94,6 +94,7 @@ pub(super) fn all() -> Vec<Call> {
     all.extend(projects());
     all.extend(users());
     all.extend(application_credentials());
+    all.extend(limits());
     all.extend(images());
     all.extend(image_refusals());
     all.extend(ends());
@@ -130,7 +131,7 @@ fn logins() -> Vec<Call> {
         keystone("domains by name", Admin, "GET /v3/domains?name=Default"),
         keystone("no such domain", Admin, "GET /v3/domains/nil"),
         keystone("role", Admin, "GET /v3/roles?name=member").keep("role", "/roles/0/id"),
-        keystone("services", Admin, "GET /v3/services?type=image"),
+        keystone("services", Admin, "GET /v3/services?type=image").keep("image_service", "/services/0/id"),
         keystone("no such path", Admin, "GET /v3/nil"),
     ]
 }
@@ -204,6 +205,50 @@ fn application_credentials() -> Vec<Call> {
         keystone("delete a credential", Member, &format!("DELETE {path}/{{credential}}")),
         keystone("no such credential", Member, &format!("GET {path}/{{credential}}")),
         keystone("login with no credential", Nobody, "POST /v3/auth/tokens").body(login),
+    ]
+}
+
+fn limits() -> Vec<Call> {
+    use Who::{Admin, Member};
+    let registered =
+        r#"{"registered_limits": [{"service_id": "{image_service}", "resource_name": "{run}", "default_limit": -1}]}"#;
+    let limit = |amount: &str| {
+        let of = r#""service_id": "{image_service}", "project_id": "{project}", "resource_name": "{run}""#;
+        format!(r#"{{"limits": [{{{of}, "resource_limit": {amount}, "description": "d"}}]}}"#)
+    };
+    let change = |name, to: &str| {
+        let body = format!(r#"{{"limit": {{"resource_limit": {to}}}}}"#);
+        keystone(name, Admin, "PATCH /v3/limits/{limit}").body(&body)
+    };
+    vec![
+        keystone("a limit of what is not registered", Admin, "POST /v3/limits").body(&limit("1")),
+        keystone("register a limit", Admin, "POST /v3/registered_limits")
+            .body(registered)
+            .keep("registered", "/registered_limits/0/id"),
+        keystone("register it again", Admin, "POST /v3/registered_limits").body(registered),
+        keystone("registered limits", Member, "GET /v3/registered_limits?resource_name={run}"),
+        keystone("register as a member", Member, "POST /v3/registered_limits").body(registered),
+        keystone("a limit", Admin, "POST /v3/limits").body(&limit("1")).keep("limit", "/limits/0/id"),
+        keystone("the limit again", Admin, "POST /v3/limits").body(&limit("2")),
+        keystone("a limit that is too much", Admin, "POST /v3/limits").body(&limit("2147483648")),
+        keystone("a limit that is too little", Admin, "POST /v3/limits").body(&limit("-2")),
+        keystone("a limit of no project", Admin, "POST /v3/limits").body(&limit("1").replace("{project}", "nil")),
+        keystone("limits of a project", Admin, "GET /v3/limits?project_id={project}&resource_name={run}"),
+        keystone("limits of no project", Admin, "GET /v3/limits?project_id={image_service}"),
+        keystone("limits of the own project", Member, "GET /v3/limits"),
+        change("change a limit", "7"),
+        change("change a limit to nothing", "0"),
+        change("lift a limit", "-1"),
+        keystone("change no limit", Admin, "PATCH /v3/limits/nil").body(r#"{"limit": {"resource_limit": 7}}"#),
+        keystone("limit", Admin, "GET /v3/limits/{limit}"),
+        keystone("no such limit", Admin, "GET /v3/limits/nil"),
+        keystone("a limit by a member", Member, "POST /v3/limits").body(&limit("1")),
+        keystone("change a limit as a member", Member, "PATCH /v3/limits/{limit}")
+            .body(r#"{"limit": {"resource_limit": 7}}"#),
+        keystone("delete a limit as a member", Member, "DELETE /v3/limits/{limit}"),
+        keystone("change what is registered and used", Admin, "PATCH /v3/registered_limits/{registered}")
+            .body(r#"{"registered_limit": {"default_limit": 7}}"#),
+        keystone("delete what is registered and used", Admin, "DELETE /v3/registered_limits/{registered}"),
     ]
 }
 
@@ -283,6 +328,10 @@ pub(super) fn ends() -> Vec<Call> {
         keystone("login with the new password", Nobody, "POST /v3/auth/tokens")
             .body(&member_login("second-pass-word"))
             .keep("member_token", "token"),
+        keystone("delete a limit", Admin, "DELETE /v3/limits/{limit}"),
+        keystone("delete no limit", Admin, "DELETE /v3/limits/{limit}"),
+        keystone("delete what is registered", Admin, "DELETE /v3/registered_limits/{registered}"),
+        keystone("delete what is not registered", Admin, "DELETE /v3/registered_limits/{registered}"),
         keystone("delete the project", Admin, "DELETE /v3/projects/{project}"),
         keystone("delete no project", Admin, "DELETE /v3/projects/{project}"),
         keystone("a token of a project that is gone", Member, "GET /v3/users/{user}"),

@@ -21,7 +21,7 @@ use self::target::Target;
 struct Seen {
     status: u16,
     media_type: String,
-    /// An image's status.
+    /// An image's status, or what a limit allows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     state: String,
     /// The keys and types of a JSON body.

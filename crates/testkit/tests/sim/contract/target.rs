@@ -154,7 +154,10 @@ impl<'a> Run<'a> {
         let body = if json.is_null() { body } else { json.to_string() };
         let words = if status >= 400 { self.masked(&body).trim().to_owned() } else { String::new() };
         let shape = if json.is_null() || !words.is_empty() { Value::Null } else { shape(&json) };
-        let state = json["status"].as_str().unwrap_or_default().to_owned();
+        let state = match json.pointer("/limit/resource_limit") {
+            Some(amount) => amount.to_string(),
+            None => json["status"].as_str().unwrap_or_default().to_owned(),
+        };
         // an empty body has no type worth comparing
         Ok(Seen { status, media_type: if body.is_empty() { String::new() } else { media_type }, state, shape, words })
     }
