@@ -8,6 +8,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS, HANDOUTS] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
+    Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -125,3 +126,4 @@ macro_rules! kind {
 
 const IMAGES: &[Right] = kind!("images");
 const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
+const FLAVORS: &[Right] = kind!("flavors");
