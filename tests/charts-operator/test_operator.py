@@ -138,7 +138,7 @@ class Pods(unittest.TestCase):
             for arg in charts.pod_spec(deployment)["containers"][0]["args"]:
                 if arg.startswith("--controllers="):
                     running += arg.partition("=")[2].split(",")
-        self.assertEqual(sorted(running), ["clusterimage", "glance", "image", "keystone", "mariadb", "memcached", "openstack",
+        self.assertEqual(sorted(running), ["clusterimage", "flavor", "glance", "image", "keystone", "mariadb", "memcached", "openstack",
                                            "placement", "projects", "rabbitmq"])
 
     def test_services_select_their_pods_and_nothing_else(self):

@@ -5,7 +5,7 @@ use kube::CustomResourceExt;
 
 use crate::{
     cluster::{Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ},
-    resources::{ClusterImage, Image},
+    resources::{ClusterImage, Flavor, Image},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -24,6 +24,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Nova::crd(),
         Image::crd(),
         ClusterImage::crd(),
+        Flavor::crd(),
     ];
     all.iter_mut().for_each(describe);
     all

@@ -34,6 +34,12 @@ impl fmt::Display for ClusterId {
     }
 }
 
+/// Whether an identifier is the one that the object in a mark has chosen for its resource, in the mark's own cluster.
+pub fn is_own_id(mark: &str, id: &str) -> bool {
+    let parts = mark.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(':')?.split_once(':'));
+    parts.is_some_and(|(cluster, uid)| cluster.parse::<ClusterId>().is_ok_and(|cluster| cluster.resource_id(uid) == id))
+}
+
 impl ClusterId {
     /// The mark on what is made for the object with this UID.
     pub fn mark(&self, uid: &str) -> String {
@@ -53,6 +59,18 @@ impl ClusterId {
     }
 }
 
+/// A description in OpenStack: the user's text, and behind it the mark.
+pub fn described(text: &str, mark: &str) -> String {
+    if text.is_empty() { mark.to_owned() } else { format!("{text} {mark}") }
+}
+
+/// The mark at the end of a description, of whichever cluster.
+pub fn mark_in(description: &str) -> Option<&str> {
+    let last = description.rsplit(' ').next()?;
+    let rest = last.strip_prefix(PREFIX)?;
+    rest.starts_with(':').then_some(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +88,15 @@ mod tests {
     }
 
     #[test]
+    fn an_identifier_goes_with_one_mark() {
+        let one: ClusterId = CLUSTER.parse().unwrap();
+        assert!(is_own_id(&one.mark("u1"), &one.resource_id("u1")));
+        assert!(!is_own_id(&one.mark("u2"), &one.resource_id("u1")));
+        assert!(!is_own_id("kupenstack:x:u1", &one.resource_id("u1")));
+        assert!(!is_own_id("", ""));
+    }
+
+    #[test]
     fn a_mark_tells_whose_it_is_to_its_own_cluster() {
         let one: ClusterId = CLUSTER.parse().unwrap();
         let two: ClusterId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
@@ -84,6 +111,19 @@ mod tests {
     fn a_mark_fits_where_it_goes() {
         let mark = CLUSTER.parse::<ClusterId>().unwrap().mark(CLUSTER);
         assert!(!mark.contains('/') && mark.len() <= 255);
+    }
+
+    #[test]
+    fn a_mark_stands_behind_the_text_of_a_description() {
+        let mark = CLUSTER.parse::<ClusterId>().unwrap().mark("u1");
+        for text in ["", "frontend", "two  spaces", "kupenstack:x:y", "ends with a space "] {
+            assert_eq!(mark_in(&described(text, &mark)), Some(mark.as_str()), "{text:?}");
+        }
+        for other in ["", "frontend", "kupenstack", &format!("{mark} changed"), &format!("{mark}\n?")] {
+            assert_ne!(mark_in(other), Some(mark.as_str()), "{other:?}");
+        }
+        // 160 characters of a user's are let through, and OpenStack takes 255
+        assert!(described(&"x".repeat(160), &CLUSTER.parse::<ClusterId>().unwrap().mark(CLUSTER)).len() <= 255);
     }
 
     #[test]

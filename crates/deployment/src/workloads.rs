@@ -15,7 +15,7 @@ use crate::{Error, removal::delete_this};
 
 /// The update strategy of pods that are replaced when somebody deletes them, and not before.
 const ON_DELETE: &str = "OnDelete";
-/// Label of pods of StatefulSets and DaemonSets, and of the revisions that they are made of.
+/// Label of pods of `StatefulSets` and `DaemonSets`, and of the revisions that they are made of.
 const REVISION: &str = "controller-revision-hash";
 
 /// What is told of workloads that are rolled out.

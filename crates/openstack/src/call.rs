@@ -43,6 +43,14 @@ impl Call {
         Self { name: Arc::new(name), url, headers, body: None, secrets: Vec::new() }
     }
 
+    /// Adds query parameters, if there are any.
+    pub(crate) fn query(mut self, parameters: &[(&str, &str)]) -> Self {
+        if !parameters.is_empty() {
+            self.url.query_pairs_mut().extend_pairs(parameters);
+        }
+        self
+    }
+
     pub(crate) fn json(self, body: &Value) -> Self {
         self.json_as("application/json", body)
     }

@@ -1,10 +1,22 @@
-//! Nova: its own services, and whether there are servers.
+//! Nova: flavors and key pairs, its own services, and whether there are servers.
+
+mod flavor;
+mod key_pair;
 
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use flavor::{Flavor, NewFlavor};
+pub use key_pair::KeyPair;
+
 use crate::{Client, Error, service::ServiceClient};
+
+/// The lowest that has what is used here: a flavor's description from 2.55 on, its extra specs in lists from 2.61 on.
+const MICROVERSION: &str = "2.61";
+
+/// Nova's own limit, unless it is configured to a smaller one: it then gives fewer, and a link to the next page.
+const LARGEST_PAGE: u32 = 1000;
 
 /// One of the processes that Nova consists of, as its heartbeats tell.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -34,7 +46,7 @@ pub struct Compute {
 
 impl Compute {
     pub(crate) fn new(client: Client) -> Self {
-        Self { service: ServiceClient::new(client, "compute", "v2.1") }
+        Self { service: ServiceClient::new(client, "compute", "v2.1").at_microversion(MICROVERSION) }
     }
 
     /// The processes that Nova consists of, in all cells; for an administrator.
@@ -45,8 +57,7 @@ impl Compute {
 
     /// Whether there is any server, of whatever project; for an administrator. Deleted ones don't count.
     pub async fn any_server(&self) -> Result<bool, Error> {
-        let mut call = self.service.call(Method::GET, &["servers"]).await?;
-        call.url.query_pairs_mut().extend_pairs([("all_tenants", "1"), ("limit", "1")]);
+        let call = self.service.call(Method::GET, &["servers"]).await?.query(&[("all_tenants", "1"), ("limit", "1")]);
         let servers: Vec<Value> = self.service.send(&call).await?.member("servers")?;
         Ok(!servers.is_empty())
     }

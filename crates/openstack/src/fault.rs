@@ -72,6 +72,8 @@ fn kind(status: StatusCode, error_type: &str, message: &str) -> ErrorKind {
         403 if tells_of_a_limit(message) => ErrorKind::Quota,
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
+        // it does not speak the microversion that was asked for
+        406 => ErrorKind::Protocol,
         // Neutron answers 409 for a quota.
         409 if error_type == "OverQuota" => ErrorKind::Quota,
         409 | 412 => ErrorKind::Conflict,

@@ -54,7 +54,8 @@ impl Identity {
     where
         T: DeserializeOwned + Send + 'static,
     {
-        let found = self.service.clone().list::<T>(collection, query).try_filter(|item| std::future::ready(fits(item)));
+        let found =
+            self.service.clone().list::<T>(collection.into(), query).try_filter(|item| std::future::ready(fits(item)));
         std::pin::pin!(found).try_next().await
     }
 }

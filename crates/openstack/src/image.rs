@@ -38,7 +38,7 @@ impl ImageService {
 
     /// The images that fit, of those the user may see.
     pub fn list(&self, filter: &ImageFilter) -> impl Stream<Item = Result<Image, Error>> + Send + use<> {
-        self.service.clone().list("images", filter.query())
+        self.service.clone().list("images".into(), filter.query())
     }
 
     /// Every image of every project, whoever may see it, and hidden ones too; for an administrator, others get what
@@ -47,7 +47,7 @@ impl ImageService {
     ///
     /// An image that can't be read is left out, and told in the log.
     pub fn survey(&self) -> impl Stream<Item = Result<Image, Error>> + Send + use<> {
-        let of = |hidden| self.service.clone().survey("images", types::everything(hidden));
+        let of = |hidden| self.service.clone().survey("images".into(), types::everything(hidden));
         of(false).chain(of(true))
     }
 

@@ -11,7 +11,6 @@ mod cache;
 mod call;
 mod catalog;
 mod client;
-mod compute;
 mod config;
 mod error;
 mod fault;
@@ -21,6 +20,7 @@ mod service;
 mod session;
 mod transport;
 
+pub mod compute;
 pub mod identity;
 pub mod image;
 
@@ -28,7 +28,7 @@ pub use budget::Budget;
 pub use cache::ClientCache;
 pub use call::CallName;
 pub use client::Client;
-pub use compute::{Compute, ComputeService};
+pub use compute::{Compute, ComputeService, Flavor, KeyPair, NewFlavor};
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{

@@ -1,7 +1,7 @@
 //! What the services have in common: JSON calls below an endpoint, and lists that come in pages.
 
 use futures::{Stream, TryStreamExt, stream};
-use http::Method;
+use http::{HeaderName, HeaderValue, Method};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::warn;
@@ -11,13 +11,30 @@ use crate::{Client, Error, call::Call, catalog, transport::Answer};
 
 /// One service's API, as one user sees it.
 ///
-/// The next services bring along what is theirs, by building a [`Call`] on [`ServiceClient::call`]: Nova's and
-/// Cinder's microversion header, Neutron's `If-Match`.
+/// The next services bring along what is theirs, by building a [`Call`] on [`ServiceClient::call`], such as Neutron's
+/// `If-Match`.
 #[derive(Debug, Clone)]
 pub(crate) struct ServiceClient {
     pub(crate) client: Client,
     service_type: &'static str,
     version: &'static str,
+    microversion: Option<&'static str>,
+}
+
+/// Asks for a microversion, and tells which one an answer has.
+const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+
+/// Where a list is, and the key that its items are under.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Collection {
+    pub(crate) path: &'static str,
+    pub(crate) key: &'static str,
+}
+
+impl From<&'static str> for Collection {
+    fn from(key: &'static str) -> Self {
+        Self { path: key, key }
+    }
 }
 
 /// Query parameters.
@@ -25,18 +42,36 @@ pub(crate) type Query = Vec<(&'static str, String)>;
 
 impl ServiceClient {
     pub(crate) fn new(client: Client, service_type: &'static str, version: &'static str) -> Self {
-        Self { client, service_type, version }
+        Self { client, service_type, version, microversion: None }
+    }
+
+    /// The same at a microversion: each call asks for it, and an answer at another one is malformed, since it may lack
+    /// what was asked for or mean something else.
+    pub(crate) fn at_microversion(self, microversion: &'static str) -> Self {
+        Self { microversion: Some(microversion), ..self }
     }
 
     /// A call to a path below the endpoint. Segments are encoded, so an id can't lead elsewhere.
     pub(crate) async fn call(&self, method: Method, segments: &[&str]) -> Result<Call, Error> {
         let endpoint = self.client.endpoint(self.service_type).await?;
         let url = append(catalog::versioned(endpoint, self.version), segments);
-        Ok(Call::new(self.service_type, method, url))
+        let mut call = Call::new(self.service_type, method, url);
+        if let Some(version) = self.microversion
+            && let Ok(value) = HeaderValue::try_from(format!("{} {version}", self.service_type))
+        {
+            call.headers.insert(API_VERSION, value);
+        }
+        Ok(call)
     }
 
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
-        self.client.send(call).await
+        let answer = self.client.send(call).await?;
+        match (call.headers.get(API_VERSION), answer.headers.get(API_VERSION)) {
+            (None, _) => Ok(answer),
+            (asked, answered) if asked == answered => Ok(answer),
+            (Some(asked), None) => Err(answer.malformed(format!("no microversion, asked for {asked:?}"))),
+            (Some(asked), Some(other)) => Err(answer.malformed(format!("microversion {other:?}, asked for {asked:?}"))),
+        }
     }
 
     /// None if there is no such thing.
@@ -56,6 +91,11 @@ impl ServiceClient {
         self.send(&call).await
     }
 
+    pub(crate) async fn put(&self, segments: &[&str], body: &Value) -> Result<Answer, Error> {
+        let call = self.call(Method::PUT, segments).await?.json(body);
+        self.send(&call).await
+    }
+
     /// False if it was not there, or no longer.
     pub(crate) async fn delete(&self, segments: &[&str]) -> Result<bool, Error> {
         let call = self.call(Method::DELETE, segments).await?;
@@ -65,32 +105,32 @@ impl ServiceClient {
     /// Everything in a list, page by page, as the reader asks for it.
     pub(crate) fn list<T>(
         self,
-        collection: &'static str,
+        collection: Collection,
         query: Query,
     ) -> impl Stream<Item = Result<T, Error>> + Send + use<T>
     where
         T: DeserializeOwned + Send + 'static,
     {
-        self.pages(collection, query, move |page, answer| page.all(answer, collection))
+        self.pages(collection, query, move |page, answer| page.all(answer, collection.key))
     }
 
     /// The same, but what can't be read is left out and told in the log: one odd item of somebody's must not hide all
     /// others.
     pub(crate) fn survey<T>(
         self,
-        collection: &'static str,
+        collection: Collection,
         query: Query,
     ) -> impl Stream<Item = Result<T, Error>> + Send + use<T>
     where
         T: DeserializeOwned + Send + 'static,
     {
-        self.pages(collection, query, move |page, _| Ok(page.readable(collection)))
+        self.pages(collection, query, move |page, _| Ok(page.readable(collection.key)))
     }
 
     /// The items of every page, as `items` reads them.
     fn pages<T, F>(
         self,
-        collection: &'static str,
+        collection: Collection,
         query: Query,
         items: F,
     ) -> impl Stream<Item = Result<T, Error>> + Send + use<T, F>
@@ -110,11 +150,12 @@ impl ServiceClient {
         .try_flatten()
     }
 
-    async fn page(&self, collection: &'static str, next: &Next) -> Result<(Page, Answer), Error> {
-        let mut call = self.call(Method::GET, &[collection]).await?;
+    async fn page(&self, collection: Collection, next: &Next) -> Result<(Page, Answer), Error> {
+        let segments: Vec<&str> = collection.path.split('/').collect();
+        let mut call = self.call(Method::GET, &segments).await?;
         next.set_query(&mut call.url);
         let answer = self.send(&call).await?;
-        let page = Page::read(&answer, collection)?;
+        let page = Page::read(&answer, collection.key)?;
         if let (Some(Next::Given(query)), Next::Given(this)) = (&page.next, next)
             && query == this
         {
@@ -152,8 +193,11 @@ struct Page {
 impl Page {
     fn read(answer: &Answer, collection: &str) -> Result<Self, Error> {
         let mut body: Value = answer.json()?;
-        // Glance has `next`, Keystone `links.next`.
-        let link = [body.get("next"), body.pointer("/links/next")].into_iter().flatten().find_map(Value::as_str);
+        // Glance has `next`, Keystone `links.next`, Neutron a list of links.
+        let links = body.get(format!("{collection}_links")).and_then(Value::as_array);
+        let listed = links.into_iter().flatten().find(|link| link["rel"] == "next").map(|link| &link["href"]);
+        let link = [body.get("next"), body.pointer("/links/next"), listed];
+        let link = link.into_iter().flatten().find_map(Value::as_str);
         let next = match link {
             None => None,
             Some(link) => match link.split_once('?') {

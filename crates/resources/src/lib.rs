@@ -8,6 +8,7 @@
 mod actuator;
 mod admission;
 mod cloud;
+mod flavor;
 mod flow;
 mod image;
 mod observe;
@@ -30,6 +31,7 @@ pub use admission::rules;
 use crate::{
     actuator::Actuator,
     cloud::Cloud,
+    flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
     observe::{Census, Listed},
@@ -55,17 +57,19 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `quotas`, `image` and `clusterimage`, none of them running yet. Has to be called
+/// The controllers of this crate, `projects`, `quotas`, `image`, `clusterimage` and `flavor`, none of them running yet. Has to be called
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
     let workshop = Arc::new(Workshop::open(settings)?);
     let images = Census::start(&cloud, context, settings.observe_every);
+    let flavors = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), context.clone(), settings.retry).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
+        kind(&cloud, &flavors, FlavorActuator, context, settings.retry),
     ])
 }
 

@@ -58,8 +58,8 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The mark that it carries.
     fn mark(&self) -> Option<&str>;
 
-    /// The project that it belongs to.
-    fn project(&self) -> Option<&str>;
+    /// Whether it belongs to a project, or to the whole cloud and so to each.
+    fn is_in(&self, project: &str) -> bool;
 }
 
 /// The resources of one type that are ours, as the last list showed them.

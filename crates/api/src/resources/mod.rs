@@ -1,10 +1,12 @@
 //! `kupenstack.io/v1`: what users want from their OpenStack, as Kubernetes objects.
 
 mod cluster_image;
+mod flavor;
 mod image;
 mod shared;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
+pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
 pub use shared::{DeletionPolicy, ResourceKind};
 

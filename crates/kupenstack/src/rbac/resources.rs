@@ -9,6 +9,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "quotas", rights: &[CLOUD, NAMESPACES, EVENTS, QUOTAS] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
+    Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -136,3 +137,4 @@ macro_rules! kind {
 
 const IMAGES: &[Right] = kind!("images");
 const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
+const FLAVORS: &[Right] = kind!("flavors");

@@ -65,6 +65,11 @@ fn the_services_own_words_are_found(#[case] status: u16, #[case] body: &str, #[c
 
 #[rstest]
 #[case::unauthorized(401, "", ErrorKind::Unauthorized)]
+#[case::nova_microversion(
+    406,
+    r#"{"computeFault":{"code":406,"message":"Version 2.61 is not supported by the API."}}"#,
+    ErrorKind::Protocol
+)]
 #[case::forbidden(
     403,
     r#"{"error":{"message":"You are not authorized to perform the requested action: identity:create_project."}}"#,

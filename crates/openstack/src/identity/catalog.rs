@@ -42,11 +42,11 @@ pub struct Endpoint {
 impl Identity {
     /// All services.
     pub async fn list_services(&self) -> Result<Vec<Service>, Error> {
-        self.service.clone().list("services", Vec::new()).try_collect().await
+        self.service.clone().list("services".into(), Vec::new()).try_collect().await
     }
 
     /// All endpoints.
     pub async fn list_endpoints(&self) -> Result<Vec<Endpoint>, Error> {
-        self.service.clone().list("endpoints", Vec::new()).try_collect().await
+        self.service.clone().list("endpoints".into(), Vec::new()).try_collect().await
     }
 }

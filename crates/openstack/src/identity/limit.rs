@@ -82,12 +82,12 @@ impl Identity {
         &self,
         filter: &LimitFilter,
     ) -> impl Stream<Item = Result<RegisteredLimit, Error>> + Send + use<> {
-        self.service.clone().list("registered_limits", filter.query())
+        self.service.clone().list("registered_limits".into(), filter.query())
     }
 
     /// The limits that fit: an administrator sees those of all projects, others those of their own.
     pub fn list_limits(&self, filter: &LimitFilter) -> impl Stream<Item = Result<Limit, Error>> + Send + use<> {
-        self.service.clone().list("limits", filter.query())
+        self.service.clone().list("limits".into(), filter.query())
     }
 
     /// Makes a limit. A second one of the same project and resource is a conflict.

@@ -69,7 +69,7 @@ impl Identity {
 
     /// The projects that fit.
     pub fn list_projects(&self, filter: &ProjectFilter) -> impl Stream<Item = Result<Project, Error>> + Send + use<> {
-        self.service.clone().list("projects", filter.query())
+        self.service.clone().list("projects".into(), filter.query())
     }
 
     /// Makes a project. A name that is taken is a conflict.

@@ -71,7 +71,7 @@ impl Identity {
 
     /// The users that fit.
     pub fn list_users(&self, filter: &UserFilter) -> impl Stream<Item = Result<User, Error>> + Send + use<> {
-        self.service.clone().list("users", filter.query())
+        self.service.clone().list("users".into(), filter.query())
     }
 
     /// Makes a user. A name that is taken is a conflict.

@@ -61,8 +61,8 @@ pub(crate) fn site(openstack: &OpenStack) -> Option<Site> {
     Some(Site { namespace: openstack.spec.namespace.clone(), cluster, life })
 }
 
-/// How the cloud stands for what needs these services. Services that the cloud does not list are taken to be as ready
-/// as the cloud; a service that nobody needs here does not matter.
+/// How the cloud stands for what needs these services. A cloud that lists no services is asked when it is ready as a
+/// whole; a service that nobody needs here does not matter.
 pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
     let Some(openstack) = openstack else { return Standing::Absent };
     if openstack.metadata.deletion_timestamp.is_some() {
@@ -77,7 +77,22 @@ pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
     if let Some(service) = needed.iter().find(|service| !service.ready && !service.available) {
         return Standing::Unready(said(&service.kind, &service.reason, &service.message));
     }
-    if needed.len() == services.len() { Standing::Ready(site) } else { as_a_whole(openstack, site) }
+    if needed.len() == services.len() {
+        return Standing::Ready(site);
+    }
+    match (as_a_whole(openstack, site), missing(openstack, services)) {
+        (Standing::Ready(_), Some(service)) => Standing::Unready(format!(
+            "{service} is not part of the cloud: spec.services of OpenStack does not enable it"
+        )),
+        (standing, _) => standing,
+    }
+}
+
+/// A service that the cloud does not have. One that lists none has not told yet, or does not know.
+fn missing<'a>(openstack: &OpenStack, services: &[&'a str]) -> Option<&'a str> {
+    let listed = &openstack.status.as_ref()?.services;
+    let has = |wanted: &str| listed.iter().any(|service| service.kind == wanted);
+    services.iter().copied().find(|service| !listed.is_empty() && !has(service))
 }
 
 fn as_a_whole(openstack: &OpenStack, site: Site) -> Standing {
@@ -154,7 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unlisted_service_is_as_ready_as_the_cloud() {
+    fn a_service_that_the_cloud_does_not_have_is_not_asked() {
+        let openstack = cloud(&Outcome::ready(""), &[("Keystone", true), ("Glance", true)]);
+        let Standing::Unready(message) = of(Some(&openstack), &["Keystone", "Neutron"]) else { panic!() };
+        assert!(message.starts_with("Neutron is not part of the cloud"), "{message}");
+    }
+
+    #[test]
+    fn the_services_of_a_cloud_that_lists_none_are_as_ready_as_the_cloud() {
         let up = cloud(&Outcome::ready(""), &[]);
         assert!(matches!(of(Some(&up), &["Keystone"]), Standing::Ready(site) if site.namespace == "cloud"));
         let down = cloud(&Outcome::waiting("ServicesNotReady", "waiting for MariaDB"), &[]);

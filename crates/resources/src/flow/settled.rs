@@ -26,7 +26,7 @@ impl<A: Actuator> Flow<A> {
         let onlooker = Scope::<A>::onlooker(&self.cloud, site, &place).await?;
         let target = Self::target(object, site, &onlooker);
         // a namespace may have got another project since
-        let is_in_place = target.owner.is_some() && resource.project() == target.owner.as_deref();
+        let is_in_place = target.owner.as_ref().is_some_and(|project| resource.is_in(project));
         let is_as_declared = self.actuator.updates(&target, &resource).is_empty() || leaves_drift(report);
         if !is_in_place || !is_as_declared || !self.actuator.is_whole(&resource) {
             return Ok(None);

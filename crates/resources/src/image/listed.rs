@@ -22,7 +22,7 @@ impl Listed for Image {
         self.properties.get(MARK).map(String::as_str)
     }
 
-    fn project(&self) -> Option<&str> {
-        self.owner.as_deref()
+    fn is_in(&self, project: &str) -> bool {
+        self.owner.as_deref() == Some(project)
     }
 }

@@ -33,8 +33,8 @@ impl Listed for Thing {
         self.mark.as_deref()
     }
 
-    fn project(&self) -> Option<&str> {
-        None
+    fn is_in(&self, _: &str) -> bool {
+        true
     }
 }
 

@@ -83,7 +83,7 @@ impl Cluster {
         });
         let clouds: Api<OpenStack> = Api::all(self.client().await);
         clouds.patch("default", &PatchParams::apply("test").force(), &Patch::Apply(&cloud)).await.unwrap();
-        self.set_services(&[("Keystone", true), ("Glance", true)]).await;
+        self.set_services(&[("Keystone", true), ("Glance", true), ("Nova", true)]).await;
     }
 
     /// Writes the administrator's credentials for a cloud into a Secret.
@@ -111,6 +111,15 @@ impl Cluster {
             .collect();
         let status = json!({"status": {"clusterId": CLUSTER, "services": services}});
         let clouds: Api<OpenStack> = Api::all(self.client().await);
+        clouds.patch_status("default", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    }
+
+    /// Says that the cloud is ready as a whole.
+    pub(crate) async fn set_ready(&self) {
+        let ready = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let clouds: Api<OpenStack> = Api::all(self.client().await);
+        let status = json!({"status": {"conditions": [ready]}});
         clouds.patch_status("default", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
 

@@ -10,6 +10,7 @@ mod check;
 mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
+mod flavor;
 mod image;
 mod life;
 mod outage;
@@ -26,6 +27,7 @@ mod undecodable;
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
+use flavor::FlavorLife;
 use image::{ImageKind, ImageLife};
 use kupenstack_api::resources::{ClusterImage, Image};
 use life::Life;
@@ -76,6 +78,11 @@ async fn every_point_of_a_cluster_images_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_flavors_life_is_survived() {
+    is_survived(FlavorLife).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
@@ -95,6 +102,7 @@ async fn a_stale_cache_is_survived() {
     tokio::join!(
         deaths_are_survived(image::<Image>().await, late, title),
         deaths_are_survived(image::<ClusterImage>().await, late, title),
+        deaths_are_survived(FlavorLife, late, title),
         deaths_are_survived(ProjectLife, late, title),
     );
 }
@@ -106,6 +114,7 @@ async fn two_operators_at_once_make_one_of_everything() {
     tokio::join!(
         deaths_are_survived(image::<Image>().await, two, title),
         deaths_are_survived(image::<ClusterImage>().await, two, title),
+        deaths_are_survived(FlavorLife, two, title),
         deaths_are_survived(ProjectLife, two, title),
     );
 }
@@ -124,6 +133,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
     tokio::join!(
         outage::is_survived(cluster, ImageLife::<Image>::of(&src)),
         outage::is_survived(cluster, ImageLife::<ClusterImage>::of(&src)),
+        outage::is_survived(cluster, FlavorLife),
         outage::is_survived(cluster, ProjectLife),
     );
 }

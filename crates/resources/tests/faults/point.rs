@@ -71,6 +71,11 @@ impl Request {
         self.method == "POST" && self.what == "/v3/auth/tokens"
     }
 
+    /// Whether it asks for a microversion.
+    fn has_microversion(&self) -> bool {
+        self.service == "compute"
+    }
+
     /// Whether it tells of what was done. That goes beside the passes, and nothing depends on it.
     pub(crate) fn is_news(&self) -> bool {
         self.is_of_kubernetes() && self.what.contains("/events")
@@ -180,6 +185,7 @@ pub(crate) static FAULTS: &[Fault] = &[
     openstack("delay", Effect::Delay { millis: 300 }),
     openstack("reset", Effect::Reset { commit: false }),
     openstack("malformed", Effect::Malformed),
+    openstack("microversion", Effect::Microversion { value: String::new() }).only(Request::has_microversion),
     openstack("stale", Effect::Stale { seconds: STALE }).only(|request| request.method == "GET"),
     openstack("clock behind", Effect::ClockSkew { issued: -3600, expires: -3600 }).only(Request::is_login),
     openstack("clock ahead", Effect::ClockSkew { issued: 3600, expires: 3600 }).only(Request::is_login),

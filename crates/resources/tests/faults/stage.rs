@@ -33,7 +33,7 @@ const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);
 /// Kinds without a namespace of which a stage has one object.
-const NAMED_LIKE_THE_STAGE: [&str; 2] = ["namespaces", "clusterimages"];
+const NAMED_LIKE_THE_STAGE: [&str; 3] = ["namespaces", "clusterimages", "flavors"];
 /// Kinds without a namespace that stages share.
 const SHARED: [&str; 1] = ["openstacks"];
 
@@ -147,6 +147,7 @@ impl Stage {
         let keystone = |collection| cloud.keystone.all(collection).count();
         Census::from([
             ("images", cloud.glance.len()),
+            ("flavors", cloud.nova.flavors().count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),
             ("application credentials", keystone("application_credentials")),

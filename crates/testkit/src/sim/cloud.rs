@@ -14,6 +14,7 @@ use super::{
     ids::Ids,
     journal::{Entry, Journal},
     keystone::{Bootstrap, Keystone, unauthorized},
+    nova::Nova,
     quota::Quotas,
     service::{Access, AnyService, Call, Caller, Found, Service, Version},
 };
@@ -24,6 +25,8 @@ pub struct Cloud {
     pub keystone: Keystone,
     /// Glance.
     pub glance: Glance,
+    /// Nova.
+    pub nova: Nova,
     /// The faults in force.
     pub faults: Faults,
     /// What projects may have, unless Keystone's limits say otherwise.
@@ -53,6 +56,7 @@ impl Cloud {
         Self {
             keystone: bootstrapped(options, clock.now(), &mut ids, &base),
             glance: Glance::new(options),
+            nova: Nova::new(options),
             faults: Faults::new(options.seed),
             quotas: Quotas::default(),
             journal: Journal::new(options.journal),
@@ -73,10 +77,11 @@ impl Cloud {
 
     /// A service by its prefix. The one place, beside the fields and the catalogue, that a new service is named in.
     fn service(&mut self, prefix: &str) -> Option<(&mut dyn AnyService, &mut Ids, &str)> {
-        let Self { keystone, glance, ids, base, .. } = self;
+        let Self { keystone, glance, nova, ids, base, .. } = self;
         let service: &mut dyn AnyService = match prefix {
             Keystone::TYPE => keystone,
             Glance::TYPE => glance,
+            Nova::TYPE => nova,
             _ => return None,
         };
         Some((service, ids, base))
@@ -97,6 +102,7 @@ impl Cloud {
     fn advance(&mut self, now: Timestamp) {
         Service::advance(&mut self.keystone, now);
         Service::advance(&mut self.glance, now);
+        Service::advance(&mut self.nova, now);
     }
 
     /// Whether a request's body is to be handed over as it comes.
@@ -265,7 +271,7 @@ impl Cloud {
 }
 
 fn bootstrapped(options: &SimOptions, now: Timestamp, ids: &mut Ids, base: &str) -> Keystone {
-    let services = [endpoint::<Keystone>(base), endpoint::<Glance>(base)];
+    let services = [endpoint::<Keystone>(base), endpoint::<Glance>(base), endpoint::<Nova>(base)];
     let bootstrap = Bootstrap { password: &options.admin_password, region: &options.region, services: &services };
     Keystone::new(options, now, ids, &bootstrap)
 }

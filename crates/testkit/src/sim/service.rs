@@ -201,7 +201,9 @@ impl Microversions {
                     self.oldest.0, self.oldest.1, self.newest.0, self.newest.1
                 ),
             )),
-            None => Err(Refusal::bad_request(format!("API Version String {version} is of invalid format."))),
+            None => Err(Refusal::bad_request(format!(
+                "API Version String {version} is of invalid format. Must be of format MajorNum.MinorNum."
+            ))),
         }
     }
 }

@@ -5,5 +5,6 @@
 mod contract;
 mod faults;
 mod life;
+mod nova;
 mod scale;
 mod support;

@@ -14,6 +14,7 @@ pub(crate) const ID: &str = "4f1ab1a4-0000-5000-8000-000000000001";
 pub(crate) const NO_COMMIT: Effect = Effect::Answer { status: 503, body: None, retry_after: None, commit: false };
 
 pub(crate) fn start() -> Sim {
+    install_tls_provider();
     Sim::start(SimOptions { standing_clock: true, ..SimOptions::default() })
 }
 

@@ -1,4 +1,6 @@
-//! The calls, in their order: a project, a user, a role, images; and what is refused along the way.
+//! The calls, in their order: a project, a user, a role, images, a flavor, a key pair; and what is refused along the way.
+
+use super::nova;
 
 /// Whose token a call carries.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +28,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    fn body(mut self, body: &str) -> Self {
+    pub(super) fn body(mut self, body: &str) -> Self {
         self.body = Some(("application/json", body.to_owned()));
         self
     }
@@ -41,7 +43,7 @@ impl Call {
         self
     }
 
-    fn header(mut self, name: &'static str, value: &'static str) -> Self {
+    pub(super) fn header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self
     }
@@ -62,7 +64,7 @@ impl Call {
     }
 }
 
-fn call(name: &'static str, who: Who, service: &'static str, request: &str) -> Call {
+pub(super) fn call(name: &'static str, who: Who, service: &'static str, request: &str) -> Call {
     let (method, path) = request.split_once(' ').unwrap();
     let method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].into_iter().find(|known| *known == method).unwrap();
     Call {
@@ -97,6 +99,8 @@ pub(super) fn all() -> Vec<Call> {
     all.extend(limits());
     all.extend(images());
     all.extend(image_refusals());
+    all.extend(nova::flavors());
+    all.extend(nova::key_pairs());
     all.extend(ends());
     all
 }
@@ -117,6 +121,7 @@ fn logins() -> Vec<Call> {
             .body("{login}")
             .keep("admin_token", "token")
             .keep("image_url", "image endpoint")
+            .keep("compute_url", "compute endpoint")
             .keep("admin_user", "/token/user/id")
             .keep("admin_project", "/token/project/id"),
         keystone("login with a wrong password", Nobody, "POST /v3/auth/tokens").body(
@@ -317,7 +322,8 @@ fn image_refusals() -> Vec<Call> {
 /// What leaves nothing behind.
 pub(super) fn ends() -> Vec<Call> {
     use Who::{Admin, Member, Nobody};
-    vec![
+    let mut ends = nova::ends();
+    ends.extend([
         glance("delete", Member, "DELETE /v2/images/{image}"),
         glance("delete again", Member, "DELETE /v2/images/{image}"),
         glance("an id that is used up", Member, "POST /v2/images").body(r#"{"id": "{image}", "name": "{run}"}"#),
@@ -340,5 +346,6 @@ pub(super) fn ends() -> Vec<Call> {
         keystone("delete no user", Admin, "DELETE /v3/users/{user}"),
         keystone("revoke", Admin, "DELETE /v3/auth/tokens").header("x-subject-token", "{admin_token}"),
         keystone("a revoked token", Admin, "GET /v3/projects?name={run}").settles(),
-    ]
+    ]);
+    ends
 }

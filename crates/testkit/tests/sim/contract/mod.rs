@@ -7,9 +7,14 @@
 //! The suite removes what it makes.
 
 mod calls;
+mod nova;
 mod target;
 
-use std::{collections::BTreeMap, env, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -78,6 +83,9 @@ async fn observe(target: &Target) -> Record {
     let mut run = target::Run::new(target);
     let mut record = Record::new();
     for call in calls::all() {
+        if !run.has(call.service) {
+            continue;
+        }
         let answer = match run.send(&call).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -95,6 +103,10 @@ async fn observe(target: &Target) -> Record {
 }
 
 fn compare(simulated: &Record, real: &Record) {
+    // a cloud need not have every service that is simulated
+    let calls = calls::all();
+    let recorded: BTreeSet<_> = calls.iter().filter(|call| real.contains_key(call.name)).map(|it| it.service).collect();
+    let wanted = calls.iter().filter(|call| recorded.contains(call.service)).count();
     let same = |seen: &Seen, name: &str| {
         let Some(mut simulated) = simulated.get(name).cloned() else { return false };
         if seen.state.is_empty() {
@@ -111,7 +123,7 @@ fn compare(simulated: &Record, real: &Record) {
         })
         .collect();
     assert!(told.is_empty(), "{} of {} calls differ:\n{}", told.len(), real.len(), told.join("\n"));
-    assert_eq!(simulated.len(), real.len(), "calls without a record: record them");
+    assert_eq!(wanted, real.len(), "calls without a record: record them");
 }
 
 #[tokio::test]

@@ -24,8 +24,8 @@ pub(super) struct Target {
     login: Value,
     region: String,
     interface: String,
-    /// Glance, where the catalogue's address can't be reached from here.
-    image_url: Option<String>,
+    /// Services whose address in the catalogue can't be reached from here.
+    overrides: BTreeMap<String, String>,
 }
 
 impl Target {
@@ -61,7 +61,11 @@ impl Target {
             }}),
             region: text(&cloud["region_name"], "RegionOne"),
             interface: text(&cloud["interface"], "public"),
-            image_url: cloud["image_endpoint_override"].as_str().map(str::to_owned),
+            overrides: ["image", "compute"]
+                .into_iter()
+                .filter_map(|service| Some((service, cloud[format!("{service}_endpoint_override")].as_str()?)))
+                .map(|(service, url)| (service.to_owned(), url.to_owned()))
+                .collect(),
         }
     }
 }
@@ -81,10 +85,16 @@ impl<'a> Run<'a> {
         let values = [
             ("run", format!("contract-{millis:x}")),
             ("image", format!("00000000-0000-4000-8000-{millis:012x}")),
+            ("flavor", format!("flavor-{millis:x}")),
             ("identity", target.auth_url.clone()),
         ];
         let values = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Self { target, http: http.pool_max_idle_per_host(0).build().unwrap(), values }
+    }
+
+    /// Whether the cloud has a service, as far as is known yet.
+    pub(super) fn has(&self, service: &str) -> bool {
+        self.values.get(&format!("{service}_url")).is_none_or(|url| !url.is_empty())
     }
 
     /// A text with the values of this run in the place of their names.
@@ -118,7 +128,7 @@ impl<'a> Run<'a> {
     async fn send_once(&mut self, call: &Call) -> reqwest::Result<Seen> {
         let base = match call.service {
             "identity" => self.target.auth_url.clone(),
-            _ => self.values.get("image_url").cloned().unwrap_or_default(),
+            service => self.values.get(&format!("{service}_url")).cloned().unwrap_or_default(),
         };
         let method = call.method.parse().unwrap();
         let mut request =
@@ -166,21 +176,26 @@ impl<'a> Run<'a> {
         for (name, pointer) in &call.keep {
             let value = match *pointer {
                 "token" => Some(subject.to_owned()),
-                "image endpoint" => self.target.image_url.clone().or_else(|| self.image_endpoint(json)),
-                pointer => json.pointer(pointer).and_then(Value::as_str).map(str::to_owned),
+                pointer => match pointer.strip_suffix(" endpoint") {
+                    Some(service) => {
+                        self.target.overrides.get(service).cloned().or_else(|| self.endpoint(service, json))
+                    }
+                    None => json.pointer(pointer).and_then(Value::as_str).map(str::to_owned),
+                },
             };
             self.values.insert((*name).to_owned(), value.unwrap_or_default());
         }
     }
 
-    fn image_endpoint(&self, json: &Value) -> Option<String> {
+    /// Where a service answers for itself rather than for a version of its API.
+    fn endpoint(&self, service: &str, json: &Value) -> Option<String> {
         let services = json.pointer("/token/catalog")?.as_array()?;
-        let image = services.iter().find(|service| service["type"] == "image")?;
+        let service = services.iter().find(|listed| listed["type"] == service)?;
         let fits = |endpoint: &&Value| {
             endpoint["interface"] == self.target.interface.as_str()
                 && endpoint["region_id"] == self.target.region.as_str()
         };
-        let endpoint = image["endpoints"].as_array()?.iter().find(fits)?;
-        Some(endpoint["url"].as_str()?.trim_end_matches('/').to_owned())
+        let endpoint = service["endpoints"].as_array()?.iter().find(fits)?;
+        Some(endpoint["url"].as_str()?.trim_end_matches('/').trim_end_matches("/v2.1").to_owned())
     }
 }
