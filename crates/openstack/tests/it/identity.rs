@@ -152,7 +152,11 @@ async fn a_limit_is_made_listed_and_changed() {
     let filter = LimitFilter { project_id, region_id, ..LimitFilter::default() };
     let listed: Vec<_> = identity.list_limits(&filter).try_collect().await.unwrap();
     assert_eq!(listed, [made]);
-    assert_eq!(identity.set_limit("l7", 0).await.unwrap().resource_limit, 5, "what is answered, not what was asked for");
+    assert_eq!(
+        identity.set_limit("l7", 0).await.unwrap().resource_limit,
+        5,
+        "what is answered, not what was asked for"
+    );
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::{io, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use kupenstack_openstack::{
-    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, LimitFilter, NewLimit, NewProject, NewUser, Project, ProjectFilter,
-    Visibility,
+    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, LimitFilter, NewLimit, NewProject, NewUser,
+    Project, ProjectFilter, Visibility,
 };
 use kupenstack_testkit::sim::{Sim, SimOptions};
 use serde_json::{Map, json};
