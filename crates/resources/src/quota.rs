@@ -153,7 +153,7 @@ impl Quotas {
             let refused = |quota| Fault { quota, reason, note: message.clone() };
             faults.extend(wanted.quotas.iter().map(Arc::clone).map(refused));
         }
-        self.warn(&name, &faults).await;
+        self.warn(&name, &faults, matches!(result, Ok(Outcome::Done { .. }))).await;
         match result {
             // nothing of the namespace's waits for it: no reason to trouble anybody
             Err(failure) if wanted.is_empty() => {
@@ -186,24 +186,22 @@ impl Quotas {
         if self.ledger.page(&self.cloud, &site).await?.shows(project, wanted, &mark) {
             return Ok(Outcome::ready("the limits are as declared"));
         }
-        let result = self.settle(&site, project, &mark, wanted, faults).await;
+        let result = self.settle(&namespace.name_any(), &site, project, &mark, wanted, faults).await;
         // also after a failure: a request may have been carried out
         self.ledger.doubt().await;
-        if result.as_ref().is_ok_and(|changed| *changed) {
-            self.cloud.limits_changed(&namespace.name_any());
-        }
-        result.map(|_| Outcome::ready("the limits are as declared, where they can be"))
+        result.map(|()| Outcome::ready("the limits are as declared, where they can be"))
     }
 
-    /// Makes the limits true, each of them also if another could not be. Tells whether something was changed.
+    /// Makes the limits true, each of them also if another could not be.
     async fn settle(
         &self,
+        namespace: &str,
         site: &Site,
         project: &str,
         mark: &str,
         wanted: &Wanted,
         faults: &mut Vec<Fault>,
-    ) -> Result<bool, Stop> {
+    ) -> Result<(), Stop> {
         let identity = self.cloud.admin(site).await?.identity();
         // the annotation can be written by whoever may edit the namespace
         if !identity.get_project(project).await?.is_some_and(|project| project.tags.iter().any(|tag| tag == mark)) {
@@ -217,31 +215,40 @@ impl Quotas {
             match limits.settle(key, wanted.declared(key)).await {
                 Ok(Settled::Kept) => {}
                 Ok(Settled::Lifted) => changed = true,
-                Ok(Settled::Set(quota)) => {
+                Ok(Settled::Set(limit, quota)) => {
                     changed = true;
-                    let note = format!("{key} is limit {} of project {project} now", key.resource);
+                    let note = format!("{key}: limit {} of project {project} is {limit} now", key.resource);
                     self.events.publish(&quota.object_ref(&()), EventType::Normal, "QuotaApplied", &note).await;
                 }
                 Ok(Settled::Refused(fault)) => faults.push(fault),
                 Err(stop) => failed = failed.or(Some(stop)),
             }
         }
-        failed.map_or(Ok(changed), Err)
+        if changed {
+            self.cloud.limits_changed(namespace);
+        }
+        failed.map_or(Ok(()), Err)
     }
 
-    /// Tells what has not been told yet.
-    async fn warn(&self, namespace: &str, faults: &[Fault]) {
-        let now: HashSet<_> = faults.iter().map(|fault| (fault.quota.uid(), fault.note.clone())).collect();
-        let before = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if now.is_empty() { told.remove(namespace) } else { told.insert(namespace.to_owned(), now) }
-        };
-        let is_news = |fault: &&Fault| {
-            let told = (fault.quota.uid(), fault.note.clone());
-            before.as_ref().is_none_or(|before| !before.contains(&told))
-        };
-        for Fault { quota, reason, note } in faults.iter().filter(is_news) {
+    /// Tells what has not been told yet. Those are all faults that there are, or those of a pass that ended early.
+    async fn warn(&self, namespace: &str, faults: &[Fault], are_all: bool) {
+        for Fault { quota, reason, note } in self.untold(namespace, faults, are_all) {
             self.events.publish(&quota.object_ref(&()), EventType::Warning, reason, note).await;
         }
+    }
+
+    fn untold<'a>(&self, namespace: &str, faults: &'a [Fault], are_all: bool) -> Vec<&'a Fault> {
+        let note = |fault: &Fault| (fault.quota.uid(), fault.note.clone());
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.remove(namespace).unwrap_or_default();
+        let untold = faults.iter().filter(|fault| !before.contains(&note(fault))).collect();
+        let mut now: HashSet<_> = faults.iter().map(note).collect();
+        if !are_all {
+            now.extend(before);
+        }
+        if !now.is_empty() {
+            told.insert(namespace.to_owned(), now);
+        }
+        untold
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Limits<'a> {
 pub(super) enum Settled {
     /// Nothing had to be done.
     Kept,
-    /// The limit was made or changed for this quota.
-    Set(Arc<ResourceQuota>),
+    /// The limit was made or changed, for this quota.
+    Set(u32, Arc<ResourceQuota>),
     /// There is no limit any more.
     Lifted,
     /// Somebody else has to act first.
@@ -65,14 +65,14 @@ impl<'a> Limits<'a> {
                     return Ok(Settled::Refused(unsupported(key, self.region, quota)));
                 };
                 self.create(registered, i64::from(*wanted)).await?;
-                Ok(Settled::Set(Arc::clone(quota)))
+                Ok(Settled::Set(*wanted, Arc::clone(quota)))
             }
             (Some(Declared::Limit(wanted, _)), Some(limit)) if limit.resource_limit == i64::from(*wanted) => {
                 Ok(Settled::Kept)
             }
             (Some(Declared::Limit(wanted, quota)), Some(limit)) if is_ours(limit) => {
                 self.change(limit, i64::from(*wanted)).await?;
-                Ok(Settled::Set(Arc::clone(quota)))
+                Ok(Settled::Set(*wanted, Arc::clone(quota)))
             }
             (Some(Declared::Limit(_, quota)), Some(limit)) => Ok(Settled::Refused(taken(key, limit, quota))),
             (None, Some(limit)) if is_ours(limit) => {

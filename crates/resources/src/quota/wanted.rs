@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    fn quota(name: &str, hard: serde_json::Value, scopes: &[&str]) -> Arc<ResourceQuota> {
+    fn quota(name: &str, hard: &serde_json::Value, scopes: &[&str]) -> Arc<ResourceQuota> {
         let quota = json!({"metadata": {"name": name, "uid": name}, "spec": {"hard": hard, "scopes": scopes}});
         Arc::new(serde_json::from_value(quota).unwrap())
     }
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn the_smallest_of_several_counts() {
-        let first = quota("first", json!({"kupenstack.io/images": "5", "kupenstack.io/image-storage": "1Gi"}), &[]);
-        let second = quota("second", json!({"kupenstack.io/images": "3", "kupenstack.io/image-storage": "2Gi"}), &[]);
+        let first = quota("first", &json!({"kupenstack.io/images": "5", "kupenstack.io/image-storage": "1Gi"}), &[]);
+        let second = quota("second", &json!({"kupenstack.io/images": "3", "kupenstack.io/image-storage": "2Gi"}), &[]);
         let wanted = Wanted::of(&[first, second]);
         let expected = vec![("image_count_total", Some((3, "second"))), ("image_size_total", Some((1024, "first")))];
         assert_eq!(limits(&wanted), expected);
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_neither_sets_nor_lifts_a_limit() {
-        let unclear = quota("unclear", json!({"kupenstack.io/images": "10e399"}), &[]);
+        let unclear = quota("unclear", &json!({"kupenstack.io/images": "10e399"}), &[]);
         let wanted = Wanted::of(std::slice::from_ref(&unclear));
         assert_eq!(limits(&wanted), [("image_count_total", None)]);
         assert!(!wanted.is_empty());
         assert_eq!(wanted.faults[0].reason, "QuotaInvalid");
         assert!(wanted.faults[0].note.starts_with("spec.hard[kupenstack.io/images]: 10e399 is more than"));
-        let clear = quota("clear", json!({"kupenstack.io/images": "5"}), &[]);
+        let clear = quota("clear", &json!({"kupenstack.io/images": "5"}), &[]);
         for both in [[&unclear, &clear], [&clear, &unclear]] {
             let wanted = Wanted::of(&both.map(Arc::clone));
             assert_eq!(limits(&wanted), [("image_count_total", Some((5, "clear")))]);
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn scopes_are_about_pods() {
-        let scoped = quota("scoped", json!({"kupenstack.io/images": "5", "pods": "1"}), &["BestEffort"]);
-        let wanted = Wanted::of(&[scoped, quota("pods", json!({"pods": "1"}), &["BestEffort"])]);
+        let scoped = quota("scoped", &json!({"kupenstack.io/images": "5", "pods": "1"}), &["BestEffort"]);
+        let wanted = Wanted::of(&[scoped, quota("pods", &json!({"pods": "1"}), &["BestEffort"])]);
         assert!(wanted.is_empty());
         assert_eq!(wanted.faults.len(), 1);
         assert_eq!(wanted.faults[0].reason, "QuotaScoped");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_pen_is_told_with_what_was_meant() {
-        let quotas = [quota("q", json!({"kupenstack.io/imagse": "5", "kupenstack.io/cpu": "1", "pods": "1"}), &[])];
+        let quotas = [quota("q", &json!({"kupenstack.io/imagse": "5", "kupenstack.io/cpu": "1", "pods": "1"}), &[])];
         let wanted = Wanted::of(&quotas);
         assert!(wanted.is_empty() && wanted.quotas.is_empty());
         let notes: Vec<_> = wanted.faults.iter().map(|fault| fault.note.as_str()).collect();
