@@ -214,7 +214,7 @@ fn raw_options(service: &dyn Service, request: &Request) -> Option<Value> {
         Format::Flat(sections) => {
             let given: Map<_, _> =
                 sections.iter().filter_map(|s| Some(((*s).to_owned(), conf.get(*s)?.clone()))).collect();
-            (!given.is_empty()).then(|| Value::Object(given))
+            (!given.is_empty()).then_some(Value::Object(given))
         }
         Format::Oslo | Format::Sections => conf.get(service.kind().object()).cloned(),
     }
