@@ -48,7 +48,7 @@ impl ClusterId {
 
     /// The UID in a mark of this cluster; none in what is no mark, or another cluster's.
     pub fn marked<'a>(&self, mark: &'a str) -> Option<&'a str> {
-        let (cluster, uid) = mark.strip_prefix(PREFIX)?.strip_prefix(':')?.split_once(':')?;
+        let (cluster, uid) = parts(mark)?;
         cluster.parse::<Uuid>().is_ok_and(|cluster| cluster == self.0).then_some(uid)
     }
 
@@ -69,6 +69,16 @@ pub fn mark_in(description: &str) -> Option<&str> {
     let last = description.rsplit(' ').next()?;
     let rest = last.strip_prefix(PREFIX)?;
     rest.starts_with(':').then_some(last)
+}
+
+/// The UID in a mark, of whichever cluster; none in what is no mark.
+pub fn uid_in(mark: &str) -> Option<&str> {
+    parts(mark).map(|(_, uid)| uid)
+}
+
+/// The cluster and the UID.
+fn parts(mark: &str) -> Option<(&str, &str)> {
+    mark.strip_prefix(PREFIX)?.strip_prefix(':')?.split_once(':')
 }
 
 #[cfg(test)]
@@ -129,5 +139,15 @@ mod tests {
     #[test]
     fn other_text_is_no_cluster_id() {
         assert!("cluster-1".parse::<ClusterId>().is_err());
+    }
+
+    #[test]
+    fn the_uid_is_in_the_mark_of_whichever_cluster() {
+        let cluster: ClusterId = CLUSTER.parse().unwrap();
+        assert_eq!(uid_in(&cluster.mark("u1")), Some("u1"));
+        assert_eq!(uid_in("kupenstack:another:u1"), Some("u1"));
+        for other in ["", "u1", "kupenstack", "kupenstack:u1", "other:another:u1"] {
+            assert_eq!(uid_in(other), None, "{other}");
+        }
     }
 }

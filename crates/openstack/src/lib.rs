@@ -33,7 +33,7 @@ pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, Pr
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
     ApplicationCredential, Domain, Endpoint, Identity, Limit, LimitFilter, NewApplicationCredential, NewLimit,
-    NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, Service, User, UserFilter,
+    NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, RoleAssignment, Service, User, UserFilter,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use network::{Network, NetworkAgent};

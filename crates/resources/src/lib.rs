@@ -22,7 +22,7 @@ mod wake;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, channel::mpsc, future::BoxFuture};
-use kupenstack_api::resources::{ClusterImage, Image};
+use kupenstack_api::resources::{ClusterImage, Image, ResourceKind};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
 
@@ -48,7 +48,8 @@ pub struct Settings {
     pub work_dir_size: Option<u64>,
     /// Where images may come from, and how.
     pub sources: FetchSettings,
-    /// The longest time until a change behind our back is seen, as long as a list of all there is takes much less.
+    /// The longest time until a change behind our back is seen, as long as a list of all there is takes much less. It is
+    /// twice as long for projects.
     pub observe_every: Duration,
     /// How soon a pass that failed is repeated at first; each further failure doubles it.
     pub retry: Duration,
@@ -64,8 +65,10 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let workshop = Arc::new(Workshop::open(settings)?);
     let images = Census::start(&cloud, context, settings.observe_every);
     let flavors = Census::start(&cloud, context, settings.observe_every);
+    let homes = Census::start(&cloud, context, projects::observed(settings.observe_every));
+    homes.announce();
     Ok(vec![
-        ("projects", projects::run(Arc::clone(&cloud), context.clone(), settings.retry).boxed()),
+        ("projects", projects::run(Arc::clone(&cloud), homes, context.clone(), settings.retry).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
@@ -99,7 +102,7 @@ async fn run<A: Actuator>(
     }
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY).retry(retry);
     // a change behind our back is seen by the next list
-    let changed = census.join(controller.objects());
+    let changed = census.join(controller.objects(), |object: &A::Kind| object.status().and_then(A::Kind::id));
     let turned = wake::objects(&cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(&cloud, controller.objects());
     let (calls, called) = mpsc::unbounded();

@@ -25,7 +25,6 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kube::Resource;
-use kupenstack_api::resources::ResourceKind;
 use kupenstack_openstack::{self as openstack, Client};
 use kupenstack_runtime::{Context, ObjectRef, Objects};
 use serde::{Serialize, de::DeserializeOwned};
@@ -36,10 +35,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{pace::Pace, packed::Packed, unowned::Owners};
-use crate::{
-    actuator::Kind,
-    cloud::{Cloud, Site},
-};
+use crate::cloud::{Cloud, Site};
 
 /// A type of resource that can be listed.
 pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -156,13 +152,21 @@ impl<R: Listed> Census<R> {
         self.kinds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A kind of objects that was [announced](Self::announce) joins. Yields those of them that a list shows to be concerned by a change.
-    pub(crate) fn join<K: Kind>(self: &Arc<Self>, objects: Objects<K>) -> BoxStream<'static, ObjectRef<K>> {
+    /// A kind of objects that was [announced](Self::announce) joins, with the identifier that an object has recorded.
+    /// Yields those of them that a list shows to be concerned by a change.
+    pub(crate) fn join<K>(
+        self: &Arc<Self>,
+        objects: Objects<K>,
+        recorded: fn(&K) -> Option<&str>,
+    ) -> BoxStream<'static, ObjectRef<K>>
+    where
+        K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
         let objects = Arc::new(objects);
         lock(&self.owners).push(Arc::clone(&objects) as Arc<dyn Owners>);
         let news = self.news.subscribe();
         self.joined.notify_one();
-        stream::unfold((news, objects), |(mut news, objects)| async {
+        stream::unfold((news, objects), move |(mut news, objects)| async move {
             let heard = match news.recv().await {
                 Ok(heard) => heard,
                 Err(broadcast::error::RecvError::Lagged(_)) => Arc::new(News { everything: true, ..News::default() }),
@@ -223,11 +227,6 @@ impl<R: Listed> Drop for Writing<R> {
         self.census.state().writes.insert(std::mem::take(&mut self.uid), Some(Instant::now()));
         self.census.moved.notify_one();
     }
-}
-
-/// The identifier that an object's status has.
-fn recorded<K: ResourceKind + Resource>(object: &K) -> Option<&str> {
-    object.status().and_then(K::id)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,10 +4,15 @@
 //! survives a crash at any point: the finalizer first, then a Secret with the password before there is a user that
 //! could lose it, then project, user and roles, and last the annotations that tell everybody. What is ours in Keystone
 //! is found by mark and name, never by an annotation: those can be written by whoever may edit the namespace.
+//!
+//! A namespace that is settled costs Keystone nothing: the last list of the whole cloud shows its project, its user and
+//! what that may do. An annotation says where to look in the list, and counts only if our mark is there.
 
+mod admin;
 mod admission;
 mod credentials;
 mod handout;
+mod home;
 mod tenant;
 
 use std::{
@@ -30,32 +35,45 @@ use kupenstack_core::{Outcome, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
 use serde_json::json;
 
+pub(crate) use self::home::Home;
 use self::{
-    credentials::Credentials,
+    admin::Admin,
+    credentials::{Credentials, Password},
     handout::Handout,
     tenant::{Found, Tenant},
 };
 use crate::{
     cloud::{Cloud, NamespaceMeta, Site, Standing},
+    observe::Census,
     stop::Stop,
     wake,
 };
 
 /// What a project takes of the cloud.
 const SERVICES: &[&str] = &["Keystone"];
-/// How long a password is known to work without being tried.
-const VERIFIED: Duration = Duration::from_hours(1);
+/// How long a password is known to work without being tried. One that is refused when something is done with it is
+/// looked after at once.
+const VERIFIED: Duration = Duration::from_hours(6);
+
+/// The longest time until a change in Keystone is seen. It takes four lists, and hardly anybody changes there what is
+/// ours: so twice as long as for what users make.
+pub(crate) fn observed(every: Duration) -> Duration {
+    every * 2
+}
 
 /// Runs the controller.
-pub(crate) async fn run(cloud: Arc<Cloud>, context: Context, retry: Duration) {
+pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context, retry: Duration) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = "projects", %error, "not started");
         return;
     }
-    let projects = Arc::new(Projects::new(Arc::clone(&cloud), &context));
+    let controller = Controller::<Namespace>::new("projects", &context);
+    let changed = census.join(controller.objects(), recorded);
+    let projects = Arc::new(Projects::new(Arc::clone(&cloud), census, &context));
     let doubter = Arc::clone(&projects);
-    let controller = Controller::<Namespace>::new("projects", &context)
+    let controller = controller
         .retry(retry)
+        .trigger(changed)
         .trigger(all_when_the_cloud_turns(&cloud))
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
@@ -111,12 +129,26 @@ fn handed_out(cloud: &Arc<Cloud>, context: &Context) -> BoxStream<'static, Objec
     changes_of(api, named, context, |secret| secret.namespace().iter().map(|name| ObjectRef::new(name)).collect())
 }
 
+/// The project that a namespace's annotation tells of, which anybody may have written.
+fn recorded(namespace: &Namespace) -> Option<&str> {
+    namespace.annotations().get(PROJECT_ID).map(String::as_str)
+}
+
 struct Projects {
     cloud: Arc<Cloud>,
+    census: Arc<Census<Home>>,
     api: Api<Namespace>,
     events: Events,
     /// By namespace: the credentials' hash, and when Keystone took them.
     verified: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+/// A namespace's project and user.
+struct Place {
+    project: String,
+    project_name: String,
+    user: String,
+    found: Found,
 }
 
 impl Reconcile<Namespace> for Projects {
@@ -126,9 +158,9 @@ impl Reconcile<Namespace> for Projects {
 }
 
 impl Projects {
-    fn new(cloud: Arc<Cloud>, context: &Context) -> Self {
+    fn new(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: &Context) -> Self {
         let api = Api::all(cloud.kubernetes());
-        Self { cloud, api, events: Events::new(context.client.clone()), verified: Mutex::default() }
+        Self { cloud, census, api, events: Events::new(context.client.clone()), verified: Mutex::default() }
     }
 
     async fn pass(&self, namespace: &Namespace) -> Result<Outcome, Failure> {
@@ -164,32 +196,68 @@ impl Projects {
             apply::add_finalizer(&self.api, namespace, FINALIZER).await?;
         }
         let tenant = Tenant::new(namespace, site);
-        let admin = self.cloud.admin(site).await?;
         let credentials = Credentials::new(&self.cloud, site, &tenant);
         let password = credentials.password().await?;
-        let (project, found) = tenant.project(&admin.identity()).await?;
-        if !project.enabled {
-            // whoever did that meant it, and no password logs in to it
-            let message = format!("project {} is disabled in Keystone; enable it there", project.name);
-            return Err(Outcome::blocked("ProjectDisabled", message).into());
-        }
-        credentials.complete(&password, &project.id).await?;
-        let user = tenant.user(&admin.identity(), &password, &project.id).await?;
-        tenant.grant(&admin.identity(), &project.id, &user.id).await?;
-        self.verify(site, &tenant, &user.id, &password).await?;
-        let annotations = [(PROJECT_ID, project.id.as_str()), (PROJECT_NAME, &project.name)];
+        let place = match self.settled(namespace, site, &credentials, &password).await? {
+            Some(place) => place,
+            None => self.settle(site, &credentials, &password).await?,
+        };
+        let annotations = [(PROJECT_ID, place.project.as_str()), (PROJECT_NAME, &place.project_name)];
         let handed_out = Some((APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET))
             .filter(|_| is_requested(namespace) || namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET));
         // before anything is handed out, so that it is known that there is something to be withdrawn
         self.annotate(namespace, &annotations.into_iter().chain(handed_out).collect::<Vec<_>>()).await?;
-        self.tell(namespace, &project.name, found).await;
+        self.tell(namespace, &place).await;
         if handed_out.is_some() {
-            self.hand_out(namespace, site, &user.id).await?;
+            self.hand_out(namespace, site, &place.user).await?;
         }
         if handed_out.is_some() && !is_requested(namespace) {
             self.annotate(namespace, &annotations).await?;
         }
-        Ok(Outcome::ready(format!("project {}", project.name)))
+        Ok(Outcome::ready(format!("project {}", place.project_name)))
+    }
+
+    /// What a namespace has, when the last list shows it as it is to be and the password works; none when Keystone has to
+    /// be asked.
+    async fn settled(
+        &self,
+        namespace: &Namespace,
+        site: &Site,
+        credentials: &Credentials<'_>,
+        password: &Password,
+    ) -> Result<Option<Place>, Stop> {
+        let (tenant, recorded) = (credentials.tenant(), recorded(namespace).unwrap_or_default());
+        let Some(home) = self.census.seen(site, tenant.uid(), recorded).await else { return Ok(None) };
+        let is_told = namespace.annotations().get(PROJECT_NAME) == Some(&home.name);
+        let is_only_one = self.census.strays(tenant.uid(), &home.id).is_empty();
+        let Some(user) = tenant.settled_in(&home).filter(|_| is_told && is_only_one) else { return Ok(None) };
+        credentials.complete(password, &home.id).await?;
+        match self.log_in(site, tenant, password).await {
+            Ok(()) => {}
+            Err(stop) if stop.is_unauthorized() => return Ok(None),
+            Err(stop) => return Err(stop),
+        }
+        let (project, project_name) = (home.id.clone(), home.name.clone());
+        Ok(Some(Place { project, project_name, user: user.to_owned(), found: Found::There }))
+    }
+
+    /// Makes sure of all that a namespace is to have in Keystone.
+    async fn settle(&self, site: &Site, credentials: &Credentials<'_>, password: &Password) -> Result<Place, Stop> {
+        let tenant = credentials.tenant();
+        let admin = Admin::new(&self.cloud.admin(site).await?, &self.census, tenant.uid());
+        let (project, found) = tenant.project(&admin).await?;
+        credentials.complete(password, &project.id).await?;
+        let user = tenant.user(&admin, password, &project.id).await?;
+        tenant.grant(&admin, &project.id, &user.id).await?;
+        match self.log_in(site, tenant, password).await {
+            // the Secret was made anew, or somebody changed the password in Keystone
+            Err(stop) if stop.is_unauthorized() => {
+                admin.write().set_password(&user.id, password.secret()).await?;
+                self.log_in(site, tenant, password).await?;
+            }
+            result => result?,
+        }
+        Ok(Place { project: project.id, project_name: project.name, user: user.id, found })
     }
 
     /// Hands out the application credential that is requested, or withdraws one that is not any more.
@@ -211,15 +279,8 @@ impl Projects {
         })
     }
 
-    /// Tries the password now and then. One that Keystone does not take is set again: the Secret was made anew, or
-    /// somebody changed it in Keystone.
-    async fn verify(
-        &self,
-        site: &Site,
-        tenant: &Tenant,
-        user_id: &str,
-        password: &credentials::Password,
-    ) -> Result<(), Stop> {
+    /// Tries the password, unless it is known to work.
+    async fn log_in(&self, site: &Site, tenant: &Tenant, password: &Password) -> Result<(), Stop> {
         if self.is_verified(tenant.namespace(), password) {
             return Ok(());
         }
@@ -228,20 +289,13 @@ impl Projects {
         let Some(client) = self.cloud.project(site, tenant.namespace()).await? else {
             return Err(Failure::new("NotFound", "the Secret with the namespace's credentials vanished").into());
         };
-        match client.authenticate().await.map_err(Stop::from) {
-            Ok(_) => {}
-            Err(stop) if stop.is_unauthorized() => {
-                self.cloud.admin(site).await?.identity().set_password(user_id, password.secret()).await?;
-                client.authenticate().await?;
-            }
-            Err(stop) => return Err(stop),
-        }
+        client.authenticate().await?;
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         verified.insert(tenant.namespace().to_owned(), (password.hash(), Instant::now()));
         Ok(())
     }
 
-    fn is_verified(&self, namespace: &str, password: &credentials::Password) -> bool {
+    fn is_verified(&self, namespace: &str, password: &Password) -> bool {
         let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         verified.get(namespace).is_some_and(|(hash, at)| *hash == password.hash() && at.elapsed() < VERIFIED)
     }
@@ -266,7 +320,8 @@ impl Projects {
         let credentials = Credentials::new(&self.cloud, &site, &tenant);
         // the Secret comes before everything in Keystone and goes after it
         if credentials.exist().await? || namespace.annotations().contains_key(PROJECT_ID) {
-            if let Some(wait) = tenant.remove(&self.cloud.admin(&site).await?.identity()).await? {
+            let admin = Admin::new(&self.cloud.admin(&site).await?, &self.census, tenant.uid());
+            if let Some(wait) = tenant.remove(&admin).await? {
                 return Ok(wait);
             }
             credentials.delete().await?;
@@ -337,8 +392,9 @@ impl Projects {
         apply::apply(&self.api, &name, &patch).await.map(drop)
     }
 
-    async fn tell(&self, namespace: &Namespace, project: &str, found: Found) {
-        let (type_, reason, note) = match found {
+    async fn tell(&self, namespace: &Namespace, place: &Place) {
+        let project = &place.project_name;
+        let (type_, reason, note) = match place.found {
             Found::There => return,
             Found::Made => (EventType::Normal, "ProjectCreated", format!("project {project} created")),
             Found::MadeBeside => {

@@ -51,7 +51,7 @@ pub struct ProjectFilter {
     pub name: Option<String>,
     /// The domain.
     pub domain_id: Option<String>,
-    /// Tags, all of which a project must have.
+    /// Tags, all of which a project must have. Keystone looks at them among the first thousand projects only.
     pub tags: Vec<String>,
 }
 
@@ -67,9 +67,14 @@ impl Identity {
         self.find("projects", query, |project: &Project| project.name == name).await
     }
 
-    /// The projects that fit.
+    /// The projects that fit: some of them, if they are more than a thousand.
     pub fn list_projects(&self, filter: &ProjectFilter) -> impl Stream<Item = Result<Project, Error>> + Send + use<> {
         self.service.clone().list("projects".into(), filter.query())
+    }
+
+    /// Every project of a domain. One that can't be read is left out, and told in the log.
+    pub fn survey_projects(&self, domain_id: &str) -> impl Stream<Item = Result<Project, Error>> + Send + use<> {
+        self.survey("projects", vec![("domain_id", domain_id.to_owned())])
     }
 
     /// Makes a project. A name that is taken is a conflict.

@@ -1,5 +1,6 @@
 //! Roles and who has them where.
 
+use futures::Stream;
 use http::Method;
 use serde::Deserialize;
 
@@ -15,12 +16,22 @@ pub struct Role {
     pub name: String,
 }
 
+impl Role {
+    /// Whether it has this name. Keystone treats role names alike whatever their case, and some clouds have a `Member`.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
 impl Identity {
     /// A role by its name; roles of a single domain are not meant.
     pub async fn find_role(&self, name: &str) -> Result<Option<Role>, Error> {
-        // Keystone treats role names alike whatever their case, and some clouds have a `Member`.
-        let fits = |role: &Role| role.name.eq_ignore_ascii_case(name);
-        self.find("roles", vec![("name", name.to_owned())], fits).await
+        self.find("roles", vec![("name", name.to_owned())], |role: &Role| role.is(name)).await
+    }
+
+    /// All roles but those of a single domain.
+    pub fn list_roles(&self) -> impl Stream<Item = Result<Role, Error>> + Send + use<> {
+        self.service.clone().list("roles".into(), Vec::new())
     }
 
     /// Gives a user a role on a project; it may have it already.

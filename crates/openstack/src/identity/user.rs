@@ -69,9 +69,14 @@ impl Identity {
         self.find("users", query, |user: &User| user.name == name).await
     }
 
-    /// The users that fit.
+    /// The users that fit: some of them, if they are more than a thousand.
     pub fn list_users(&self, filter: &UserFilter) -> impl Stream<Item = Result<User, Error>> + Send + use<> {
         self.service.clone().list("users".into(), filter.query())
+    }
+
+    /// Every user of a domain. One who can't be read is left out, and told in the log.
+    pub fn survey_users(&self, domain_id: &str) -> impl Stream<Item = Result<User, Error>> + Send + use<> {
+        self.survey("users", vec![("domain_id", domain_id.to_owned())])
     }
 
     /// Makes a user. A name that is taken is a conflict.
@@ -85,6 +90,13 @@ impl Identity {
     pub async fn set_password(&self, user_id: &str, password: &SecretString) -> Result<(), Error> {
         let call = self.service.call(Method::PATCH, &["users", user_id]).await?;
         let call = call.json(&json!({"user": {"password": password.expose_secret()}})).secret(password);
+        self.service.send(&call).await.map(drop)
+    }
+
+    /// Sets the project that a user acts in when it names none, as an administrator.
+    pub async fn set_default_project(&self, user_id: &str, project_id: &str) -> Result<(), Error> {
+        let call = self.service.call(Method::PATCH, &["users", user_id]).await?;
+        let call = call.json(&json!({"user": {"default_project_id": project_id}}));
         self.service.send(&call).await.map(drop)
     }
 

@@ -197,6 +197,15 @@ async fn a_user_is_made_and_its_password_set() {
     let made = identity.create_user(&new).await.unwrap();
     assert_eq!((made.id.as_str(), &made.extra["email"]), ("u7", &json!("a@b")));
     identity.set_password(&made.id, &PASSWORD.to_owned().into()).await.unwrap();
+    cloud.server.reset().await;
+    Mock::given(method("PATCH"))
+        .and(path("/v3/users/u7"))
+        .and(body_json(json!({"user": {"default_project_id": "p8"}})))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({"user": user()})))
+        .expect(1)
+        .mount(&cloud.server)
+        .await;
+    identity.set_default_project(&made.id, "p8").await.unwrap();
 }
 
 #[tokio::test]
@@ -210,6 +219,49 @@ async fn roles_are_found_granted_and_checked() {
     let role = identity.find_role("member").await.unwrap().unwrap();
     identity.assign_role("p", "u", &role.id).await.unwrap();
     assert!(identity.has_role("p", "u", &role.id).await.unwrap());
+}
+
+#[tokio::test]
+async fn grants_are_listed_whoever_has_them_and_wherever() {
+    let cloud = Cloud::start().await;
+    let grant = |user: Value, scope: Value| {
+        let mut grant = json!({"role": {"id": "r"}, "scope": scope, "links": {"assignment": "http://k"}});
+        grant.as_object_mut().unwrap().extend(user.as_object().unwrap().clone());
+        grant
+    };
+    let grants = [
+        grant(json!({"user": {"id": "u"}}), json!({"project": {"id": "p"}})),
+        grant(json!({"user": {"id": "u"}}), json!({"project": {"id": "p"}, "OS-INHERIT:inherited_to": "projects"})),
+        grant(json!({"group": {"id": "g"}}), json!({"domain": {"id": "d"}})),
+        grant(json!({"user": {"id": "u"}}), json!({"system": {"all": true}})),
+        json!({"user": {"id": "u"}}),
+    ];
+    cloud.answer("GET", "/v3/role_assignments", list("role_assignments", &grants)).await;
+    let read: Vec<_> = cloud.client().identity().survey_role_assignments().try_collect().await.unwrap();
+    let read: Vec<_> =
+        read.iter().map(|one| (one.user_id.as_deref(), one.project_id.as_deref(), one.inherited)).collect();
+    let (user, project) = (Some("u"), Some("p"));
+    assert_eq!(read, [(user, project, false), (user, project, true), (None, None, false), (user, None, false)]);
+}
+
+#[tokio::test]
+async fn one_odd_project_or_user_does_not_hide_the_others() {
+    let cloud = Cloud::start().await;
+    for (at, page) in [
+        ("/v3/projects", list("projects", &[json!({"id": 7}), project("shop")])),
+        ("/v3/users", list("users", &[json!({"id": 7}), user()])),
+    ] {
+        // Keystone gives the first thousand and says nothing of others unless it is asked for pages
+        let whole = Mock::given(path(at)).and(query_param("domain_id", "default")).and(query_param("limit", "1000"));
+        whole.respond_with(page).mount(&cloud.server).await;
+    }
+    cloud.answer("GET", "/v3/roles", list("roles", &[json!({"id": "r1", "name": "Member"})])).await;
+    let identity = cloud.client().identity();
+    let projects: Vec<_> = identity.survey_projects("default").try_collect().await.unwrap();
+    let users: Vec<_> = identity.survey_users("default").try_collect().await.unwrap();
+    let roles: Vec<_> = identity.list_roles().try_collect().await.unwrap();
+    assert_eq!((projects[0].id.as_str(), users[0].id.as_str(), roles[0].is("member")), ("p7", "u7", true));
+    assert_eq!((projects.len(), users.len(), roles.len()), (1, 1, 1));
 }
 
 #[tokio::test]

@@ -6,10 +6,10 @@ use std::{
     sync::atomic::Ordering,
 };
 
+use kube::Resource;
 use kupenstack_runtime::{Objects, metrics::Metrics};
 
 use super::{Census, Listed, lock};
-use crate::actuator::Kind;
 
 /// Who has resources.
 pub(super) trait Owners: Send + Sync {
@@ -17,7 +17,10 @@ pub(super) trait Owners: Send + Sync {
     fn uids(&self) -> Option<HashSet<String>>;
 }
 
-impl<K: Kind> Owners for Objects<K> {
+impl<K> Owners for Objects<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+{
     fn uids(&self) -> Option<HashSet<String>> {
         let mut uids = HashSet::new();
         self.select(|meta, _| {

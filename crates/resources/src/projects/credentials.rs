@@ -66,6 +66,10 @@ impl<'a> Credentials<'a> {
         Self { cloud, site, tenant, api, name: project_secret(tenant.namespace()) }
     }
 
+    pub(super) fn tenant(&self) -> &Tenant {
+        self.tenant
+    }
+
     pub(super) async fn exist(&self) -> Result<bool, Failure> {
         Ok(self.api.get_metadata_opt(&self.name).await?.is_some())
     }

@@ -10,6 +10,7 @@ mod common;
 mod crash;
 mod flavor;
 mod handout;
+mod homes;
 mod image;
 mod lifecycle;
 mod observe;

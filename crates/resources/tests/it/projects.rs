@@ -88,31 +88,6 @@ async fn garm_79_a_project_whose_answer_was_lost_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn repeated_passes_write_nothing_and_keep_the_password() {
-    let tenant = world::shared().await.tenant().await;
-    let before = credentials(&tenant).await;
-    let world = tenant.world;
-    let secret = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
-    for round in ["a", "b", "c"] {
-        let looks = world.count("GET", "/users");
-        tenant.annotate(json!({"test/round": round})).await;
-        let namespace = tenant.namespaces().get(&tenant.name).await.unwrap();
-        let pass = async {
-            while world.count("GET", "/users") == looks {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        within(pass, "a pass").await;
-        let now = tenant.namespaces().get(&tenant.name).await.unwrap();
-        assert_eq!(now.resource_version(), namespace.resource_version());
-    }
-    assert_eq!(credentials(&tenant).await, before);
-    let now = tenant.secrets().get(&tenant.secret_name()).await.unwrap();
-    assert_eq!(now.resource_version(), secret.resource_version());
-    assert_eq!(world.count("PATCH", &tenant.user().unwrap().id), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_keystone_refuses_is_set_again() {
     let tenant = world::shared().await.tenant().await;
     tenant.ready_image("before").await;

@@ -140,6 +140,7 @@ impl Cloud {
             method: request.method.to_string(),
             template,
             path,
+            query: request.query_with(&[]),
             user_id: caller.map(|caller| caller.user_id),
             project_id,
             status: None,

@@ -20,6 +20,8 @@ pub struct Entry {
     pub template: &'static str,
     /// The path as it came, below the service's prefix, without the query.
     pub path: String,
+    /// The query, which says what of a list is asked for; empty if there is none.
+    pub query: String,
     /// Who asked, once that is known.
     pub user_id: Option<String>,
     /// In which project.

@@ -15,6 +15,9 @@ use crate::sim::{
     table::Row,
 };
 
+/// As many objects are on a page at most; Keystone's `max_db_limit`.
+const LONGEST_PAGE: usize = 1000;
+
 /// An object.
 #[derive(Debug, Clone)]
 pub struct Entity {
@@ -96,7 +99,7 @@ impl Keystone {
             }
             None => table.all().filter(fits).map(|entity| entity.shown(call.base, kind.collection)).collect(),
         };
-        page(call, kind.collection, &found)
+        page(kind, call, found)
     }
 
     pub(super) fn show(&self, kind: &Kind, call: &Call<'_>) -> Outcome {
@@ -161,7 +164,7 @@ impl Keystone {
         Ok(no_content())
     }
 
-    /// What ends with an object: its grants, its limits, and its application credentials.
+    /// What ends with an object: its grants, its limits, its application credentials, and being anybody's default project.
     pub(super) fn forget(&mut self, now: Timestamp, id: &str) {
         let of_it = self.all("limits").filter(|limit| limit.text("project_id") == id);
         for limit in of_it.map(|limit| limit.id.clone()).collect::<Vec<_>>() {
@@ -169,6 +172,12 @@ impl Keystone {
         }
         self.grants.retain(|(target, user, role)| target != id && user != id && role != id);
         self.forget_credentials(now, id);
+        let is_at_home = |user: &&Entity| user.text("default_project_id") == id;
+        let homeless: Vec<Entity> = self.all("users").filter(is_at_home).cloned().collect();
+        for mut user in homeless {
+            user.body.remove("default_project_id");
+            self.table_mut(&USERS).put(now, user);
+        }
     }
 
     fn check_references(&self, entity: &Entity) -> Result<(), Refusal> {
@@ -316,18 +325,20 @@ fn in_python(value: &Value) -> String {
 }
 
 pub(super) fn fits(kind: &Kind, entity: &Entity, call: &Call<'_>) -> bool {
-    let attributes = kind.filters.iter().all(|filter| match (call.request.query(filter), entity.body.get(*filter)) {
+    kind.filters.iter().all(|filter| match (call.request.query(filter), entity.body.get(*filter)) {
         (None, _) => true,
         (Some(wanted), Some(Value::String(is))) => wanted.to_lowercase() == is.to_lowercase(),
         (Some(wanted), Some(Value::Bool(is))) => matches!(wanted.to_lowercase().as_str(), "true" | "1" | "") == *is,
         (Some(_), _) => false,
-    });
-    let tags: Vec<&str> =
-        entity.body.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    })
+}
+
+/// Whether an object as it is shown has the tags that are asked for.
+fn is_tagged(shown: &Value, call: &Call<'_>) -> bool {
+    let tags: Vec<&str> = shown["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let has = |tag: &str| tags.contains(&tag);
     let wanted = |key: &str| call.request.query(key).map(|list| list.split(',').collect::<Vec<_>>());
-    attributes
-        && wanted("tags").is_none_or(|list| list.into_iter().all(has))
+    wanted("tags").is_none_or(|list| list.into_iter().all(has))
         && wanted("tags-any").is_none_or(|list| list.into_iter().any(has))
         && wanted("not-tags").is_none_or(|list| !list.into_iter().all(has))
         && wanted("not-tags-any").is_none_or(|list| !list.into_iter().any(has))
@@ -339,27 +350,36 @@ pub(super) fn collection(call: &Call<'_>, name: &str, found: &[Value]) -> Answer
     Answer::ok(&json!({name: found, "links": {"next": null, "self": this, "previous": null}}))
 }
 
-/// A list, or the page of it that is asked for.
-pub(super) fn page(call: &Call<'_>, name: &str, found: &[Value]) -> Outcome {
-    let id = |one: &Value| one["id"].as_str().unwrap_or_default().to_owned();
-    let start = match call.request.query("marker") {
-        Some(marker) => match found.iter().position(|one| id(one) == marker) {
-            Some(index) => index + 1,
-            None => return Err(Refusal::not_found(format!("Marker {marker} could not be found."))),
-        },
-        None => 0,
-    };
-    let rest = &found[start..];
-    let Some(limit) = call.request.query("limit") else { return Ok(collection(call, name, rest)) };
-    let Ok(limit) = limit.parse::<usize>() else {
-        return Err(Refusal::bad_request(format!("Invalid limit value: {limit}")));
-    };
-    if rest.len() <= limit || limit == 0 {
-        return Ok(collection(call, name, rest));
+/// A list, or the page of it that is asked for. As Keystone does it, where there are pages a list that asks for none is
+/// cut off at the longest, which nothing tells; tags are looked at after that; and a page that is full has a next one,
+/// unless no tag on it fits.
+pub(super) fn page(kind: &Kind, call: &Call<'_>, mut found: Vec<Value>) -> Outcome {
+    if !kind.has_pages {
+        found.retain(|one| is_tagged(one, call));
+        return Ok(collection(call, kind.collection, &found));
     }
+    let id = |one: &Value| one["id"].as_str().unwrap_or_default().to_owned();
+    found.sort_by_cached_key(id);
+    if let Some(marker) = call.request.query("marker") {
+        let Some(index) = found.iter().position(|one| id(one) == marker) else {
+            return Err(Refusal::not_found(format!("Marker {marker} could not be found.")));
+        };
+        found.drain(..=index);
+    }
+    let limit = match call.request.query("limit").map(|limit| (limit, limit.parse::<usize>())) {
+        None => None,
+        Some((_, Ok(limit))) => Some(limit.min(LONGEST_PAGE)),
+        Some((limit, Err(_))) => return Err(Refusal::bad_request(format!("Invalid limit value: {limit}"))),
+    };
+    found.truncate(limit.filter(|limit| *limit > 0).unwrap_or(LONGEST_PAGE));
+    let full = limit.filter(|limit| found.len() >= *limit);
+    found.retain(|one| is_tagged(one, call));
+    let Some(limit) = full else { return Ok(collection(call, kind.collection, &found)) };
     let this = format!("{}{}", call.base, call.request.path);
-    let last = id(&rest[limit - 1]);
-    let next = format!("{this}?{}", call.request.query_with(&[("marker", last.as_str())]));
+    let next = found.last().map(|last| {
+        let query = call.request.query_with(&[("limit", limit.to_string().as_str()), ("marker", id(last).as_str())]);
+        format!("{this}?{query}")
+    });
     let links = json!({"next": next, "self": this, "previous": null});
-    Ok(Answer::ok(&json!({name: &rest[..limit], "links": links, "truncated": true})))
+    Ok(Answer::ok(&json!({kind.collection: found, "links": links, "truncated": true})))
 }

@@ -28,7 +28,7 @@ impl Keystone {
         let table = self.table(kind).map(|table| table.view(call.as_of));
         let all = table.iter().flat_map(|table| table.all());
         let found = all.filter(|entity| seen(entity) && fits(kind, entity, call));
-        page(call, kind.collection, &found.map(|entity| entity.shown(call.base, kind.collection)).collect::<Vec<_>>())
+        page(kind, call, found.map(|entity| entity.shown(call.base, kind.collection)).collect())
     }
 
     pub(super) fn show_limit(&self, kind: &'static Kind, call: &Call<'_>) -> Outcome {

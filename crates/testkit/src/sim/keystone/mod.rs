@@ -138,6 +138,12 @@ impl Keystone {
         self.add(&REGISTERED_LIMITS, now, format!("registered-{resource}"), body);
     }
 
+    /// Takes a role, by its name, away from a user in a project. False if the user does not have it.
+    pub fn revoke(&mut self, project_id: &str, user_id: &str, role: &str) -> bool {
+        let role = self.named(&ROLES, role, None).map(|role| role.id.clone());
+        role.is_some_and(|role| self.grants.remove(&(project_id.to_owned(), user_id.to_owned(), role)))
+    }
+
     /// The objects of a collection, such as `projects`, the oldest first.
     pub fn all(&self, collection: &str) -> impl Iterator<Item = &Entity> {
         self.tables.get(collection).into_iter().flat_map(Table::all).map(|entity| &**entity)
