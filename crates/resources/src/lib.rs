@@ -58,8 +58,9 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `quotas`, `image`, `clusterimage` and `flavor`, none of them running yet. Has to be called
-/// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
+/// The controllers of this crate, `projects`, `quotas`, `image`, `clusterimage` and `flavor`, none of them running yet.
+/// Has to be called within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images
+/// can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
     let workshop = Arc::new(Workshop::open(settings)?);
