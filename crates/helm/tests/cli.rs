@@ -173,7 +173,9 @@ async fn a_helm_that_hangs_is_ended() {
 async fn one_change_at_a_time_for_a_release_and_two_helms_in_all() {
     let impostor = Impostor::new(
         "echo start >> log; for word; do case $word in one|two|three) name=$word;; esac; done\n\
-         mkdir running-$name || echo clash >> log; ls -d running-* | wc -l >> count; sleep 0.2; rmdir running-$name",
+         mkdir running-$name || echo clash >> log; ls -d running-* | wc -l >> count\n\
+         until [ -e both ]; do [ $(ls -d running-* | wc -l) -lt 2 ] || touch both; sleep 0.01; done\n\
+         sleep 0.2; rmdir running-$name",
     );
     let helm = impostor.helm(Duration::from_secs(30)).await;
     let (one, two, three) = (ReleaseRef::new("n", "one"), ReleaseRef::new("n", "two"), ReleaseRef::new("n", "three"));

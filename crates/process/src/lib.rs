@@ -8,10 +8,11 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
@@ -21,7 +22,7 @@ const MAX_COMPLAINT: usize = 16 << 10;
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
 /// How long a killed process may take to be gone. It takes a millisecond or two, unless it hangs in the kernel.
-const DEATH: Duration = Duration::from_millis(500);
+const DEATH: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// A program to run and its limits.
 #[derive(Debug)]
@@ -190,11 +191,10 @@ impl Group {
     /// Waits until the killed leader has ended, and leaves it to the runtime to reap.
     fn outlive(&self) {
         let Some(leader) = self.0 else { return };
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        let since = Instant::now();
-        while since.elapsed() < DEATH && matches!(waitid(WaitId::Pid(leader), look), Ok(None)) {
-            thread::sleep(Duration::from_millis(1));
-        }
+        // One that was reaped before is not there any more.
+        let Ok(leader) = pidfd_open(leader, PidfdFlags::empty()) else { return };
+        let mut ended = [PollFd::new(&leader, PollFlags::IN)];
+        let _ = retry_on_intr(|| poll(&mut ended, Some(&DEATH)));
     }
 }
 

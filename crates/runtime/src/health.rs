@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -23,6 +23,7 @@ use kube::{
     Client, Config,
     client::{Body as KubeBody, ClientBuilder},
 };
+use tokio::time::Instant;
 use tower::{BoxError, Service, layer::layer_fn};
 
 /// How long nothing may move.
@@ -196,7 +197,7 @@ mod tests {
         (events, async move { service.oneshot(get("/api/v1/secrets?watch=true")).await.unwrap() })
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_watch_without_events_is_stuck_until_one_comes_or_it_ends() {
         let health = Health::with_limit(SHORT);
         let (events, answer) = watched(&health);
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(health.stuck(), Vec::<String>::new());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn events_that_nobody_reads_are_no_progress() {
         let health = Health::with_limit(SHORT);
         let (events, answer) = watched(&health);
@@ -241,19 +242,36 @@ mod tests {
         assert!(Health::default().request(&get("/api/v1/namespaces/a/secrets/b")).is_none());
     }
 
-    #[tokio::test]
-    async fn a_loop_that_waits_gets_on_and_one_that_does_not_come_back_is_stuck() {
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_waits_gets_on() {
         let health = Health::with_limit(SHORT);
-        let _ = tokio::time::timeout(SHORT * 3, health.beating("waiting", std::future::pending::<()>())).await;
-        assert_eq!(health.stuck(), Vec::<String>::new());
-        let (watched, looked) = (health.clone(), std::thread::spawn);
-        let look = looked(move || {
+        let look = async {
+            sleep(SHORT * 3).await;
+            health.stuck()
+        };
+        tokio::select! {
+            () = health.beating("waiting", std::future::pending()) => unreachable!(),
+            stuck = look => assert_eq!(stuck, Vec::<String>::new()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_loop_that_does_not_come_back_is_stuck() {
+        let health = Health::with_limit(SHORT);
+        let ((ready, is_ready), (stuck, is_stuck)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let watched = health.clone();
+        std::thread::spawn(move || {
+            is_ready.recv().unwrap();
             std::thread::sleep(SHORT * 2);
-            watched.stuck()
+            stuck.send(watched.stuck()).unwrap();
         });
         // as a lock that nobody gives back would
-        health.beating("blocked", async { std::thread::sleep(SHORT * 4) }).await;
-        assert!(look.join().unwrap()[0].starts_with("the loop of blocked"));
+        let blocked = async {
+            ready.send(()).unwrap();
+            is_stuck.recv().unwrap()
+        };
+        let stuck = health.beating("blocked", blocked).await;
+        assert!(stuck[0].starts_with("the loop of blocked"), "{stuck:?}");
         assert_eq!(health.stuck(), Vec::<String>::new());
     }
 }

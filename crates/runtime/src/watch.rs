@@ -163,11 +163,9 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::future::join_all;
     use k8s_openapi::api::core::v1::ConfigMap;
-    use tokio::time::timeout;
+    use kupenstack_testkit::within;
 
     use super::*;
 
@@ -185,7 +183,7 @@ mod tests {
         writer.apply_watcher_event(&watcher::Event::Init);
         writer.apply_watcher_event(&watcher::Event::InitDone);
 
-        let results = timeout(Duration::from_secs(5), join_all(waiters)).await.expect("a waiter was not woken");
+        let results = within(join_all(waiters), "every waiter is woken").await;
         assert!(results.into_iter().all(|joined| joined.unwrap().is_ok()));
     }
 
@@ -194,6 +192,6 @@ mod tests {
         let writer = Writer::<ConfigMap>::default();
         let mut known = known(writer.as_reader());
         drop(writer);
-        assert!(timeout(Duration::from_secs(5), known.wait_for(|known| *known)).await.unwrap().is_err());
+        assert!(within(known.wait_for(|known| *known), "the end").await.is_err());
     }
 }

@@ -9,6 +9,7 @@
 mod control_plane;
 mod helm;
 mod manifests;
+mod patience;
 mod pki;
 mod processes;
 pub mod sim;
@@ -16,6 +17,7 @@ pub mod tap;
 
 pub use control_plane::{ControlPlane, Options};
 pub use helm::{helm_program, helm_programs};
+pub use patience::{PATIENCE, eventually, within};
 
 /// Installs the process-wide TLS provider, as every binary of ours does first of all. May be called repeatedly.
 pub fn install_tls_provider() {

@@ -5,13 +5,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions::is_deleted};
-use kupenstack_testkit::{ControlPlane, Options};
+use kupenstack_testkit::{ControlPlane, Options, eventually};
 
 const CRD: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -66,11 +65,7 @@ async fn serves_the_administrator_and_limits_others() {
 
     plane.apply_yaml(&READERS.replace("NAMESPACE", &namespace)).await;
     // The authorizer learns of the binding by a watch.
-    let since = Instant::now();
-    while maps.get("a").await.is_err() {
-        assert!(since.elapsed() < Duration::from_secs(10), "the role binding has no effect");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("the role binding has an effect", async || maps.get("a").await.is_ok()).await;
 }
 
 #[tokio::test]
@@ -129,11 +124,7 @@ async fn ends_with_a_process_that_is_killed() {
     assert_eq!(processes_with(&marker).len(), 3, "etcd, the API server and the reaper");
     victim.kill().unwrap();
     victim.wait().unwrap();
-    let since = Instant::now();
-    while folder.exists() || !processes_with(&marker).is_empty() {
-        assert!(since.elapsed() < Duration::from_secs(20), "still running: {:?}", processes_with(&marker));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("nothing is left", async || !folder.exists() && processes_with(&marker).is_empty()).await;
 }
 
 /// The command lines of processes that mention `marker`.

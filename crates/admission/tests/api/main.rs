@@ -15,11 +15,12 @@ use std::{
 
 use kube::api::{Patch, PatchParams};
 use kupenstack_admission::{Issuer, Lifetimes};
+use kupenstack_testkit::eventually;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{Running, Stage, eventually, word};
+use crate::stage::{Running, Stage, word};
 
 const OWN: Issuer = Issuer::Own(Lifetimes {
     authority: Duration::from_hours(48),

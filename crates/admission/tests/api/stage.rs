@@ -1,6 +1,6 @@
 //! An API server with a kind of its own, and webhooks for it.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use k8s_openapi::{
     ByteString,
@@ -13,18 +13,13 @@ use kube::{
 use kupenstack_admission::{Issuer, Settings, Webhook};
 use kupenstack_core::admission::{Findings, Rule};
 use kupenstack_runtime::{Context, Failure, metrics::Metrics};
-use kupenstack_testkit::ControlPlane;
+use kupenstack_testkit::{ControlPlane, within};
 use serde_json::{Value, json};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 const OBJECT: &str = "kupenstack-webhook";
 const NAMESPACE: &str = "default";
-/// The machine may be busy with other tests.
-const PATIENCE: Duration = Duration::from_mins(3);
 
 const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -77,16 +72,6 @@ pub(crate) fn settings(listen: SocketAddr, issuer: Issuer) -> Settings {
         object: OBJECT.to_owned(),
         issuer,
     }
-}
-
-/// Waits for what others do a moment later.
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let held = async {
-        while !holds().await {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(PATIENCE, held).await.unwrap_or_else(|_| panic!("not after {PATIENCE:?}: {what}"));
 }
 
 pub(crate) struct Stage {
@@ -211,7 +196,7 @@ impl Running {
     /// One that serves.
     pub(crate) async fn start(stage: &Stage, issuer: Issuer) -> Self {
         let running = Self::bind(stage, issuer).await;
-        timeout(PATIENCE, running.certified.cancelled()).await.expect("a certificate");
+        within(running.certified.cancelled(), "a certificate").await;
         running
     }
 
@@ -248,6 +233,6 @@ impl Running {
     /// Asks it to stop and waits for that.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        timeout(PATIENCE, self.task).await.expect("it ends").expect("it does not panic").expect("nothing failed");
+        within(self.task, "it ends").await.expect("it does not panic").expect("nothing failed");
     }
 }

@@ -145,8 +145,7 @@ async fn an_early_success_is_not_believed() {
 async fn a_source_that_stalls_is_to_blame() {
     let cloud = Cloud::start().await;
     cloud.answer("PUT", &file(), ResponseTemplate::new(204)).await;
-    let client =
-        client_at(&cloud.server.uri(), Options { upload_idle_timeout: Duration::from_millis(200), ..options() });
+    let client = client_at(&cloud.server.uri(), Options { upload_idle_timeout: Duration::from_secs(1), ..options() });
     let source = chunks(10).chain(stream::pending());
     let error = client.image().upload(IMAGE_ID, None, source).await.unwrap_err();
     let Error::Source(source) = error else { panic!("{error:?}") };
@@ -162,8 +161,7 @@ async fn a_service_that_stalls_is_to_blame_and_nothing_piles_up() {
         std::future::pending::<()>().await;
         drop(stream);
     });
-    let client =
-        client_at(&cloud.server.uri(), Options { upload_idle_timeout: Duration::from_millis(500), ..options() });
+    let client = client_at(&cloud.server.uri(), Options { upload_idle_timeout: Duration::from_secs(1), ..options() });
     let taken = Arc::new(AtomicU64::new(0));
     let source = stream::repeat_with({
         let taken = Arc::clone(&taken);
@@ -183,10 +181,11 @@ async fn a_service_that_stalls_is_to_blame_and_nothing_piles_up() {
 async fn a_slow_upload_that_moves_is_not_cut_off() {
     let cloud = Cloud::start().await;
     cloud.answer("PUT", &file(), ResponseTemplate::new(204)).await;
-    let quick = Duration::from_millis(300);
+    // on a machine that is busy a chunk may take much longer than its pause
+    let quick = Duration::from_secs(2);
     let client = client_at(&cloud.server.uri(), Options { timeout: quick, upload_idle_timeout: quick, ..options() });
-    let source = chunks(8).then(|chunk| async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    let source = chunks(8).then(move |chunk| async move {
+        tokio::time::sleep(quick / 5).await;
         chunk
     });
     client.image().upload(IMAGE_ID, Some(8000), source).await.unwrap();

@@ -62,8 +62,8 @@ impl Listed for Home {
         self.mark.as_deref()
     }
 
-    fn project(&self) -> Option<&str> {
-        Some(&self.id)
+    fn is_in(&self, project: &str) -> bool {
+        self.id == project
     }
 }
 

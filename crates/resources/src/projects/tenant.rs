@@ -241,14 +241,14 @@ mod tests {
     type Spoil = fn(&mut Home, &mut Dweller);
 
     #[rstest]
-    #[case::as_wanted(|_, _| {}, true)]
-    #[case::anothers_mark(|home, _| home.mark = Some("kupenstack:another:u1".to_owned()), false)]
-    #[case::no_mark(|home, _| home.mark = None, false)]
-    #[case::a_disabled_project(|home, _| home.enabled = false, false)]
-    #[case::a_disabled_user(|_, user| user.enabled = false, false)]
-    #[case::another_user(|_, user| user.name.insert(0, 'x'), false)]
-    #[case::a_user_at_home_elsewhere(|_, user| user.is_at_home = false, false)]
-    #[case::a_missing_role(|_, user| user.is_granted = false, false)]
+    #[case::as_wanted(|_: &mut Home, _: &mut Dweller| {}, true)]
+    #[case::anothers_mark(|home: &mut Home, _: &mut Dweller| home.mark = Some("kupenstack:another:u1".to_owned()), false)]
+    #[case::no_mark(|home: &mut Home, _: &mut Dweller| home.mark = None, false)]
+    #[case::a_disabled_project(|home: &mut Home, _: &mut Dweller| home.enabled = false, false)]
+    #[case::a_disabled_user(|_: &mut Home, user: &mut Dweller| user.enabled = false, false)]
+    #[case::another_user(|_: &mut Home, user: &mut Dweller| user.name.insert(0, 'x'), false)]
+    #[case::a_user_at_home_elsewhere(|_: &mut Home, user: &mut Dweller| user.is_at_home = false, false)]
+    #[case::a_missing_role(|_: &mut Home, user: &mut Dweller| user.is_granted = false, false)]
     fn a_home_counts_only_as_it_is_to_be(#[case] spoil: Spoil, #[case] settled: bool) {
         let tenant = tenant("shop");
         let mut user =

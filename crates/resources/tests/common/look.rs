@@ -1,15 +1,14 @@
 //! How to look at objects, and wait for what is to come of them.
 
-use std::{fmt::Debug, future::Future, time::Duration};
+use std::fmt::Debug;
 
 use kube::{Api, Resource, runtime::wait::await_condition};
 use kupenstack_api::resources::Image;
 use kupenstack_core::conditions::{self, READY};
+use kupenstack_testkit::PATIENCE;
+pub(crate) use kupenstack_testkit::{eventually, within};
 use serde::de::DeserializeOwned;
-use tokio::time::{sleep, timeout};
-
-/// Two cores build and test at the same time.
-pub(crate) const LIMIT: Duration = Duration::from_mins(2);
+use tokio::time::timeout;
 
 /// Waits for an object that fits, and shows the last one when none does.
 pub(crate) async fn until<K>(api: Api<K>, name: &str, fits: impl Fn(&K) -> bool + Send + Sync) -> K
@@ -17,25 +16,10 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let fitting = await_condition(api.clone(), name, |object: Option<&K>| object.is_some_and(&fits));
-    let Ok(object) = timeout(LIMIT, fitting).await else {
+    let Ok(object) = timeout(PATIENCE, fitting).await else {
         panic!("{name} never came to fit: {:#?}", api.get_opt(name).await);
     };
     object.unwrap().unwrap()
-}
-
-/// Waits for something, but not for ever.
-pub(crate) async fn within<T>(future: impl Future<Output = T>, what: &str) -> T {
-    timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
-
-/// Waits until something holds that nothing tells of, but not for ever.
-pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
-    let poll = async {
-        while !holds().await {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    within(poll, what).await;
 }
 
 /// Content that looks like a disk: not all of it is text.

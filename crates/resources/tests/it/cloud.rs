@@ -1,12 +1,10 @@
 //! The cloud comes, fails and goes.
 
-use std::time::Duration;
-
 use kube::{Api, ResourceExt, api::DeleteParams};
 use kupenstack_api::{FINALIZER, cluster::OpenStack, resources::PROJECT_ID};
 use serde_json::json;
 
-use crate::world::{World, disk, id, is_ready, shown};
+use crate::world::{World, disk, eventually, id, is_ready, shown};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_wait_for_the_cloud_and_are_let_go_with_it() {
@@ -20,9 +18,7 @@ async fn objects_wait_for_the_cloud_and_are_let_go_with_it() {
     assert!(tenant.namespaces().get(&tenant.name).await.unwrap().finalizers().is_empty());
 
     world.declare_cloud().await;
-    // sooner than anything would be looked at by itself
-    let image = tokio::time::timeout(Duration::from_secs(30), tenant.until("image", is_ready)).await.expect("woken");
-    let first = id(&image);
+    let first = id(&tenant.until("image", is_ready).await);
 
     // deleted by us, which takes its time
     let clouds: Api<OpenStack> = Api::all(world.client().await);
@@ -117,7 +113,7 @@ async fn only_services_that_are_needed_are_waited_for() {
     assert_eq!(shown(&image).1, "Glance is not ready: 1/2 pods");
     assert!(world.sim.cloud().journal.entries().all(|entry| entry.service != "image"), "nothing was asked of Glance");
     world.set_services(&[("Keystone", true), ("Glance", true), ("Nova", false)]).await;
-    tokio::time::timeout(Duration::from_secs(30), tenant.until("image", is_ready)).await.expect("woken");
+    tenant.until("image", is_ready).await;
     operator.stop().await;
 }
 
@@ -144,12 +140,8 @@ async fn a_restart_writes_nothing_and_asks_for_few_tokens() {
     let looked = world.count("GET", "/v2/images/");
     let users = world.count("GET", "/users");
     let operator = world.operator();
-    let all_seen = async {
-        while operator.passes("image") < 3 || world.count("GET", "/users") == users {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    crate::world::within(all_seen, "a pass over everything").await;
+    let all_seen = async || operator.passes("image") >= 3 && world.count("GET", "/users") > users;
+    eventually("a pass over everything", all_seen).await;
     operator.stop().await;
     assert_eq!(versions().await, before);
     assert_eq!(writes(), written);

@@ -14,7 +14,7 @@ use kupenstack_testkit::sim::{self, Effect, Rule};
 use serde_json::{Value, json};
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
-use crate::world::{self, CLUSTER, World, disk, until, within};
+use crate::world::{self, CLUSTER, World, disk, eventually, until, within};
 
 /// The administrator's project.
 fn admin_project(world: &World) -> String {
@@ -112,12 +112,7 @@ async fn drift_of_visibility_is_set_right() {
     let first = id(&ready(world, "hidden").await);
     world.meddle(&first, |image| "private".clone_into(&mut image.visibility));
     nudge(world, "hidden").await;
-    let repaired = async {
-        while world.named("hidden")[0].visibility != "public" {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    within(repaired, "the repair").await;
+    eventually("the repair", async || world.named("hidden")[0].visibility == "public").await;
     assert_eq!(id(&ready(world, "hidden").await), first);
 }
 

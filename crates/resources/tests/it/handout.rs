@@ -1,7 +1,5 @@
 //! Application credentials that namespaces ask for.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -16,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     crash::run_until,
-    world::{self, Tenant, World, until, within},
+    world::{self, Tenant, World, eventually, until},
 };
 
 const POST: &str = "/v3/users/*/application_credentials";
@@ -65,12 +63,7 @@ async fn nudge(tenant: &Tenant<'_>) {
 
 /// Waits until Keystone has so many credentials of the user.
 async fn until_there_are(tenant: &Tenant<'_>, number: usize) {
-    let there = async {
-        while in_keystone(tenant).len() != number {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    within(there, &format!("{number} credentials")).await;
+    eventually(&format!("{number} credentials"), async || in_keystone(tenant).len() == number).await;
 }
 
 async fn asking(world: &World) -> Tenant<'_> {
@@ -180,14 +173,7 @@ async fn another_secret_of_that_name_is_left_alone() {
     };
     secrets(&tenant).create(&PostParams::default(), &theirs).await.unwrap();
     tenant.annotate(json!({REQUEST: "requested"})).await;
-    let told = async {
-        let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(tenant.client.clone(), "default");
-        let about = kube::api::ListParams::default().fields(&format!("regarding.name={}", tenant.name));
-        while !events.list(&about).await.unwrap().iter().any(|event| event.reason.as_deref() == Some("NameClash")) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    within(told, "the event").await;
+    tenant.told("NameClash").await;
     assert_eq!(text(&secrets(&tenant).get(CREDENTIAL_SECRET).await.unwrap(), "key"), "theirs");
     assert!(in_keystone(&tenant).is_empty());
     secrets(&tenant).delete(CREDENTIAL_SECRET, &DeleteParams::default()).await.unwrap();

@@ -1,6 +1,6 @@
 //! Images in a namespace that has its project.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use futures::TryStreamExt;
 use kube::{
@@ -19,7 +19,7 @@ use wiremock::{Mock, ResponseTemplate, matchers::path};
 
 use crate::{
     slow::Slow,
-    world::{self, CLUSTER, Tenant, World, disk, id, is_ready, shown, within},
+    world::{self, CLUSTER, Tenant, World, disk, eventually, id, is_ready, shown, within},
 };
 
 fn cluster() -> ClusterId {
@@ -96,12 +96,7 @@ async fn create_minimal_costs_few_writes_and_two_events() {
         }
     }
     assert!(writes <= 4, "finalizer, id, ready, and one about progress at most: {writes}");
-    let told = async {
-        while !tenant.events("minimal").await.contains(&"Ready".to_owned()) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    within(told, "the event").await;
+    eventually("the event", async || tenant.events("minimal").await.contains(&"Ready".to_owned())).await;
     let mut events = tenant.events("minimal").await;
     events.sort();
     assert_eq!(events, ["Created", "Ready"]);
@@ -293,12 +288,8 @@ async fn drift_is_set_right() {
     let first = id(&tenant.ready_image("drifting").await);
     tenant.world.meddle(&first, |image| image.name = Some("renamed".to_owned()));
     tenant.nudge("drifting").await;
-    let repaired = async {
-        while !tenant.events("drifting").await.contains(&"DriftRepaired".to_owned()) {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    within(repaired, "the repair").await;
+    let repaired = async || tenant.events("drifting").await.contains(&"DriftRepaired".to_owned());
+    eventually("the repair", repaired).await;
     assert_eq!(only(&tenant, "drifting").id, first);
 }
 

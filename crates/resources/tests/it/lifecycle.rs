@@ -1,14 +1,11 @@
 //! Namespaces whose project is meddled with, and their end in the middle of something.
 
-use std::time::Duration;
-
-use k8s_openapi::api::events::v1::Event;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::ResourceExt;
 use kupenstack_api::resources::{PROJECT_ID, PROJECT_NAME};
 use kupenstack_testkit::sim::{Effect, Rule};
 use serde_json::{Value, json};
 
-use crate::world::{self, Tenant, disk, id, shown, within};
+use crate::world::{self, Tenant, disk, id, shown};
 
 fn edit_project(tenant: &Tenant<'_>, project: &str, attributes: Value) {
     let Value::Object(attributes) = attributes else { unreachable!() };
@@ -53,14 +50,7 @@ async fn a_disabled_project_is_told_of_and_left_disabled() {
     tenant.ready_image("before").await;
     edit_project(&tenant, &project, json!({"enabled": false}));
     look(&tenant).await;
-    let events: Api<Event> = Api::namespaced(tenant.client.clone(), "default");
-    let about = ListParams::default().fields(&format!("regarding.name={}", tenant.name));
-    let told = async {
-        while !events.list(&about).await.unwrap().iter().any(|e| e.reason.as_deref() == Some("ProjectDisabled")) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    within(told, "the event").await;
+    tenant.told("ProjectDisabled").await;
     let user = tenant.user().unwrap();
     assert_eq!(tenant.world.count("PATCH", &user.id), 0, "its password is as good as before");
     assert_eq!(tenant.world.sim.cloud().keystone.get("projects", &project).unwrap().body["enabled"], json!(false));

@@ -1,7 +1,5 @@
 //! Namespaces and their projects.
 
-use std::time::Duration;
-
 use kube::{
     ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -15,7 +13,7 @@ use kupenstack_testkit::sim::{Effect, Entity, Rule};
 use secrecy::ExposeSecret;
 use serde_json::{Map, json};
 
-use crate::world::{self, CLOUD, Tenant, until, within};
+use crate::world::{self, CLOUD, Tenant, eventually, until};
 
 /// The password that Keystone has.
 fn password_in_keystone(tenant: &Tenant<'_>) -> String {
@@ -170,13 +168,7 @@ async fn k_orc_723_a_changed_password_secret_is_applied() {
     let patch = json!({"stringData": {"clouds.yaml": text.replace(&old, new)}});
     tenant.secrets().patch(&tenant.secret_name(), &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     tenant.annotate(json!({"test/look": "now"})).await;
-    let applied = async {
-        while password_in_keystone(&tenant) != new {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    // sooner than anything would be looked at by itself
-    tokio::time::timeout(Duration::from_secs(30), applied).await.expect("applied");
+    eventually("applied", async || password_in_keystone(&tenant) == new).await;
     tenant.ready_image("after").await;
     let namespace = serde_json::to_string(&tenant.namespaces().get(&tenant.name).await.unwrap()).unwrap();
     let hash = kupenstack_core::hash::of_bytes(new.as_bytes());

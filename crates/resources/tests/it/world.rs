@@ -23,7 +23,7 @@ use crate::common::{
 };
 pub(crate) use crate::common::{
     cluster::{CLOUD, CLUSTER},
-    look::{disk, id, is_ready, shown, until, within},
+    look::{disk, eventually, id, is_ready, shown, until, within},
 };
 
 pub(crate) struct World {
@@ -262,6 +262,14 @@ impl Tenant<'_> {
         self.namespaces().delete(&self.name, &DeleteParams::default()).await.unwrap();
         let gone = await_condition(self.namespaces(), &self.name, is_deleted(&uid));
         within(gone, &format!("the end of namespace {}", self.name)).await.unwrap();
+    }
+
+    /// Waits for an event about the namespace.
+    pub(crate) async fn told(&self, reason: &str) {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
+        let told = async || events.list(&about).await.unwrap().iter().any(|e| e.reason.as_deref() == Some(reason));
+        eventually(reason, told).await;
     }
 
     /// Reasons of the events about an object.

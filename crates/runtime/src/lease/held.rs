@@ -228,25 +228,23 @@ mod tests {
 
     use super::{super::Terms, *};
 
-    const SHORT: Duration = Duration::from_millis(30);
-
-    fn belief() -> Arc<Belief> {
-        Arc::new(Belief::new(now(), Terms { renew_deadline: SHORT, ..Terms::default() }))
-    }
+    /// Longer than a busy machine keeps a thread from going on.
+    const MOMENT: Duration = Duration::from_secs(1);
 
     #[tokio::test]
     async fn work_is_not_polled_once_more_after_the_lease_has_expired() {
+        let belief = Arc::new(Belief::new(now(), Terms { renew_deadline: MOMENT, ..Terms::default() }));
         let polls = AtomicUsize::new(0);
         // stands still at its first poll, as a frozen process does, and has something to do right afterwards
         let work = poll_fn(|context| {
             if polls.fetch_add(1, Ordering::Relaxed) > 0 {
                 return Poll::Ready(());
             }
-            thread::sleep(SHORT * 2);
+            thread::sleep(MOMENT);
             context.waker().wake_by_ref();
             Poll::Pending
         });
-        assert_eq!(guarded(belief(), work).await, None);
+        assert_eq!(guarded(belief, work).await, None);
         assert_eq!(polls.into_inner(), 1);
     }
 
@@ -282,8 +280,8 @@ mod tests {
         let begun = now();
         let asked = AtomicUsize::new(0);
         // the lease is renewed once meanwhile
-        let ends = || begun + if asked.fetch_add(1, Ordering::Relaxed) == 0 { SHORT } else { SHORT * 3 };
+        let ends = || begun + if asked.fetch_add(1, Ordering::Relaxed) == 0 { MOMENT } else { MOMENT * 2 };
         assert!(Enforcement::default().overrun(ends));
-        assert!(now() >= begun + SHORT * 3);
+        assert!(now() >= begun + MOMENT * 2);
     }
 }

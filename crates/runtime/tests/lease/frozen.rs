@@ -13,12 +13,12 @@ use kube::{
     api::{ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use kupenstack_runtime::lease::Candidate;
-use kupenstack_testkit::install_tls_provider;
+use kupenstack_testkit::{eventually, install_tls_provider, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::stage::{LEASE, PATIENCE, Stage, TERMS, client_at};
+use crate::stage::{LEASE, Stage, TERMS, client_at};
 
 const LEDGER: &str = "ledger";
 const NAMESPACE: &str = "LEASE_TEST_NAMESPACE";
@@ -70,12 +70,7 @@ impl Process {
     }
 
     async fn ends(&mut self) {
-        let ended = async {
-            while self.0.try_wait().unwrap().is_none() {
-                sleep(Duration::from_millis(50)).await;
-            }
-        };
-        timeout(PATIENCE, ended).await.expect("it ends");
+        eventually("it ends", async || self.0.try_wait().unwrap().is_some()).await;
     }
 }
 
@@ -108,7 +103,7 @@ impl Ledger {
 
     /// Reads on until an entry by `who`.
     async fn next_by(&mut self, who: &str) {
-        timeout(PATIENCE, async { while self.0.next().await.unwrap() != who {} }).await.expect("an entry");
+        within(async { while self.0.next().await.unwrap() != who {} }, "an entry").await;
     }
 
     /// Everybody who writes within the time.

@@ -1,6 +1,6 @@
 //! One after the other.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::future::join_all;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -31,7 +31,7 @@ async fn when_the_holder_stops_another_works_at_once() {
     assert_eq!(a.stop().await, None);
     stage.floor.works("b").await;
     let took = stage.floor.begun_after(asked);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took + TERMS.renew_every < TERMS.duration, "as late as if it had been killed: {took:?}");
     assert_eq!(b.stop().await, None);
     stage.floor.assert_one_at_a_time();
     let spec = stage.leases.get("work").await.unwrap().spec.unwrap();

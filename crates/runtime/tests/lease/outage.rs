@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use kupenstack_runtime::lease::Loss;
-use kupenstack_testkit::ControlPlane;
+use kupenstack_testkit::{ControlPlane, eventually};
 use tokio::time::sleep;
 
 use crate::{
     proxy::Proxy,
-    stage::{Stage, TERMS, Worker, eventually},
+    stage::{Stage, TERMS, Worker},
 };
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_holder_that_is_cut_off_stops_before_another_begins() {
 
     let blocked = Instant::now();
     proxy.block();
-    eventually("a stops", || stage.floor.working().is_none()).await;
+    eventually("a stops", async || stage.floor.working().is_none()).await;
     let stopped = blocked.elapsed();
     assert!(stopped < TERMS.renew_deadline + TERMS.stop_grace, "{stopped:?}");
     stage.floor.works("b").await;
@@ -92,7 +92,7 @@ async fn the_api_server_restarts() {
                 *worker = stage.worker(name).await;
             }
         }
-        eventually("one works", || stage.floor.working().is_some()).await;
+        eventually("one works", async || stage.floor.working().is_some()).await;
     }
     a.stop().await;
     b.stop().await;

@@ -13,7 +13,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kupenstack_runtime::lease::{Candidate, Loss, Terms};
-use kupenstack_testkit::ControlPlane;
+use kupenstack_testkit::{ControlPlane, eventually, within};
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +25,6 @@ pub(crate) const TERMS: Terms = Terms {
     stop_grace: Duration::from_secs(1),
 };
 pub(crate) const LEASE: &str = "work";
-/// The machine may be busy with other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where one may work at a time.
 #[derive(Default)]
@@ -58,7 +56,7 @@ impl Floor {
     }
 
     pub(crate) async fn works(&self, name: &str) {
-        eventually(&format!("{name} works"), || self.working().as_deref() == Some(name)).await;
+        eventually(&format!("{name} works"), async || self.working().as_deref() == Some(name)).await;
     }
 
     /// How long after `since` the newest shift began.
@@ -142,7 +140,7 @@ impl Worker {
 
     /// Waits until it has lost the lease.
     pub(crate) async fn loses(self) -> Loss {
-        let loss = tokio::time::timeout(PATIENCE, self.task).await.expect("it loses the lease").unwrap();
+        let loss = within(self.task, "it loses the lease").await.unwrap();
         loss.expect("it was not asked to stop")
     }
 }
@@ -196,12 +194,4 @@ pub(crate) async fn client_at(kubeconfig: &Path, server: String) -> Client {
     config.clusters[0].cluster.as_mut().unwrap().server = Some(server);
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
-}
-
-pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !holds() {
-        assert!(since.elapsed() < PATIENCE, "not after {PATIENCE:?}: {what}");
-        sleep(Duration::from_millis(10)).await;
-    }
 }
