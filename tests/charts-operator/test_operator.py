@@ -138,8 +138,8 @@ class Pods(unittest.TestCase):
             for arg in charts.pod_spec(deployment)["containers"][0]["args"]:
                 if arg.startswith("--controllers="):
                     running += arg.partition("=")[2].split(",")
-        self.assertEqual(sorted(running), ["clusterimage", "flavor", "glance", "image", "keystone", "mariadb", "memcached", "openstack",
-                                           "placement", "projects", "rabbitmq"])
+        self.assertEqual(sorted(running), ["clusterimage", "flavor", "glance", "image", "keystone", "libvirt", "mariadb", "memcached",
+                                           "neutron", "nova", "openstack", "ovn", "placement", "projects", "rabbitmq"])
 
     def test_services_select_their_pods_and_nothing_else(self):
         services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] != "kupenstack-webhook"]

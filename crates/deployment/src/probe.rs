@@ -138,6 +138,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_is_not_content_proves_nothing() {
+        for (status, proven) in [("200 OK", true), ("503 Service Unavailable", false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes()).await.unwrap();
+            });
+            assert_eq!(http(&address).await.is_ok(), proven, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_is_down_is_counted() {
+        assert!(all_up([("nova-conductor", 2, 1), ("nova-compute", 0, 0)]).is_ok());
+        let error = all_up([("nova-scheduler", 0, 1), ("nova-conductor", 1, 1), ("nova-compute", 2, 3)]).unwrap_err();
+        assert_eq!(error.to_string(), "0 of 1 nova-scheduler up, 2 of 3 nova-compute up");
+    }
+
+    #[tokio::test]
     async fn a_closed_port_is_named() {
         let error = tcp("127.0.0.1:1", b"", |_| true).await.unwrap_err();
         assert!(error.to_string().contains("127.0.0.1:1"), "{error}");

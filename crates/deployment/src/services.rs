@@ -74,3 +74,6 @@ pub(crate) fn controllers(
 ) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
     Kind::ALL.map(|kind| typed!(kind, controller(of(kind), context, engine, board, references, namespace))).into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,7 +90,7 @@ impl Workloads {
     fn done(&self) -> Done {
         let desired = |d: &DaemonSet| d.status.as_ref().map_or(0, |s| s.desired_number_scheduled);
         let nodes = self.daemon_sets.iter().map(desired).max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-        Done { nodes, remarks: self.daemon_sets.iter().filter_map(daemon_set_remark).collect() }
+        Done { nodes, remarks: daemon_set_remarks(&self.daemon_sets) }
     }
 }
 
@@ -227,23 +227,30 @@ fn daemon_set_lag(set: &DaemonSet) -> Option<String> {
     (ready != wanted || to_go).then(|| format!("{ready}/{wanted} pods ready{rest}"))
 }
 
-/// What a person may want to do about a set that is rolled out.
-fn daemon_set_remark(set: &DaemonSet) -> Option<String> {
-    let (name, status) = (set.name_any(), set.status.as_ref()?);
-    let (wanted, old) = (status.desired_number_scheduled, earlier(set));
-    if wanted == 0 {
-        let selector = set.spec.as_ref().and_then(|s| s.template.spec.as_ref()?.node_selector.clone());
-        let labels: Vec<_> = selector.unwrap_or_default().iter().map(|(k, v)| format!("{k}={v}")).collect();
-        return Some(format!(
-            "DaemonSet {name} has no pods: no node that would take one has the label {}",
-            labels.join(",")
-        ));
+/// What a person may want to do about sets that are rolled out.
+fn daemon_set_remarks(sets: &[DaemonSet]) -> Vec<String> {
+    // usually all of a service wait for the same label
+    let mut without_nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut remarks = Vec::new();
+    for set in sets {
+        let wanted = set.status.as_ref().map_or(0, |s| s.desired_number_scheduled);
+        if wanted == 0 {
+            without_nodes.entry(node_label(set)).or_default().push(set.name_any());
+        } else if on_delete(set) && earlier(set) > 0 {
+            let (old, name) = (earlier(set), set.name_any());
+            remarks.push(format!("{old} of {wanted} pods of DaemonSet {name} run an earlier version: delete them one by one when it suits"));
+        }
     }
-    (on_delete(set) && old > 0).then(|| {
-        format!(
-            "{old} of {wanted} pods of DaemonSet {name} run an earlier version: delete them one by one when it suits"
-        )
-    })
+    let told = |(label, names): (String, Vec<String>)| {
+        format!("no node that takes pods has the label {label}, so there are none of DaemonSet {}", names.join(", "))
+    };
+    remarks.extend(without_nodes.into_iter().map(told));
+    remarks
+}
+
+fn node_label(set: &DaemonSet) -> String {
+    let selector = set.spec.as_ref().and_then(|s| s.template.spec.as_ref()?.node_selector.clone()).unwrap_or_default();
+    selector.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
 }
 
 /// What is wrong with the selected pods, or what they hang at.
@@ -289,14 +296,15 @@ mod tests {
 
     #[test]
     fn pods_that_are_replaced_on_demand_are_no_lag_but_told() {
+        let remarks = |set: &DaemonSet| daemon_set_remarks(std::slice::from_ref(set));
         let set = daemon_set("OnDelete", &counted(3, 1));
         assert_eq!(daemon_set_lag(&set), None);
-        assert!(daemon_set_remark(&set).unwrap().starts_with("2 of 3 pods of DaemonSet d run an earlier version"));
-        assert_eq!(daemon_set_remark(&daemon_set("OnDelete", &counted(3, 3))), None);
+        assert!(remarks(&set)[0].starts_with("2 of 3 pods of DaemonSet d run an earlier version"));
+        assert_eq!(remarks(&daemon_set("OnDelete", &counted(3, 3))), Vec::<String>::new());
         assert_eq!(daemon_set_lag(&daemon_set("OnDelete", &counted(2, 3))).unwrap(), "2/3 pods ready");
         let rolling = daemon_set("RollingUpdate", &counted(3, 1));
         assert!(daemon_set_lag(&rolling).unwrap().ends_with("2 of the earlier version to go"));
-        assert_eq!(daemon_set_remark(&rolling), None);
+        assert_eq!(remarks(&rolling), Vec::<String>::new());
         let mut stale = counted(3, 3);
         stale["observedGeneration"] = json!(1);
         assert!(daemon_set_lag(&daemon_set("OnDelete", &stale)).is_some());
@@ -306,12 +314,14 @@ mod tests {
     fn no_node_with_the_label_is_told_and_fails_nothing() {
         let none = json!({"observedGeneration": 2, "desiredNumberScheduled": 0, "currentNumberScheduled": 0,
             "numberMisscheduled": 0, "numberReady": 0});
-        let set = daemon_set("OnDelete", &none);
-        assert_eq!(daemon_set_lag(&set), None);
-        assert!(daemon_set_serves(&set));
-        assert!(daemon_set_remark(&set).unwrap().ends_with("the label role=compute"));
-        let workloads = Workloads { deployments: Vec::new(), stateful_sets: Vec::new(), daemon_sets: vec![set] };
+        let sets = vec![daemon_set("OnDelete", &none), daemon_set("OnDelete", &none)];
+        let workloads = Workloads { deployments: Vec::new(), stateful_sets: Vec::new(), daemon_sets: sets };
         assert!(workloads.waiting().is_empty() && workloads.serving());
-        assert_eq!(workloads.done().nodes, 0);
+        let Done { nodes, remarks } = workloads.done();
+        assert_eq!(nodes, 0);
+        assert_eq!(
+            remarks,
+            ["no node that takes pods has the label role=compute, so there are none of DaemonSet d, d"]
+        );
     }
 }

@@ -135,7 +135,7 @@ fn bridges_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "type": "object",
         "nullable": true,
         "maxProperties": 16,
-        "additionalProperties": {"type": "string", "maxLength": 15, "pattern": "^[A-Za-z0-9_.-]+$"},
+        "additionalProperties": {"type": "string", "maxLength": 15, "pattern": "^[a-z][-a-z0-9]*$"},
         "x-kubernetes-validations": [
             {"rule": "self.all(network, network.matches('^[A-Za-z0-9_.-]{1,64}$'))", "message": "the name of a network consists of at most 64 letters, digits, '_', '.' and '-'"}
         ]
@@ -148,7 +148,7 @@ fn cards_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "maxProperties": 16,
         "additionalProperties": {"type": "string", "maxLength": 15, "pattern": "^[A-Za-z0-9_.@-]+$"},
         "x-kubernetes-validations": [
-            {"rule": "self.all(bridge, bridge.matches('^[A-Za-z0-9_.-]{1,15}$'))", "message": "the name of a bridge consists of at most 15 letters, digits, '_', '.' and '-'"}
+            {"rule": "self.all(bridge, bridge.matches('^[a-z][-a-z0-9]{0,14}$'))", "message": "the name of a bridge consists of at most 15 small letters, digits and '-', the first one a letter"}
         ]
     })
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use kupenstack_api::cluster::ConfSource;
+use kupenstack_api::cluster::{ConfSource, no_section};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -11,7 +11,6 @@ use super::{
     sources::{Holder, Reference, Sources, of_snippet},
 };
 use crate::service::{Format, Request, Service};
-use kupenstack_api::cluster::no_section;
 
 /// Options that were set in one place.
 pub(super) struct Layer {

@@ -5,6 +5,7 @@
 
 mod clouds;
 mod config;
+mod daemons;
 mod lifecycle;
 mod stage;
 

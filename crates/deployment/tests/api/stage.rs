@@ -22,7 +22,7 @@ use kupenstack_api::{
     crds,
 };
 use kupenstack_core::conditions;
-use kupenstack_deployment::{Settings, controllers};
+use kupenstack_deployment::{Prober, Settings, controllers};
 use kupenstack_helm::{Cli, Helm};
 use kupenstack_runtime::Context;
 use kupenstack_testkit::{ControlPlane, helm_program};
@@ -95,6 +95,11 @@ impl Stage {
 
     /// Starts some controllers, as a fresh operator process would.
     pub(crate) fn run(&self, names: &[&str]) -> Running {
+        self.run_with(names, Arc::new(kupenstack_deployment::Requests))
+    }
+
+    /// The same, with services that are proven by somebody else.
+    pub(crate) fn run_with(&self, names: &[&str], prober: Arc<dyn Prober>) -> Running {
         let stop = CancellationToken::new();
         let context = Context { client: self.client.clone(), metrics: Arc::default(), stop: stop.clone() };
         let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
@@ -102,7 +107,7 @@ impl Stage {
             helm: Arc::clone(&self.helm),
             charts,
             cloud_namespace: self.namespace.clone(),
-            prober: Arc::new(kupenstack_deployment::Requests),
+            prober,
             patience: kupenstack_deployment::Patience::default(),
         };
         let mut tasks = tokio::task::JoinSet::new();

@@ -5,6 +5,7 @@
 mod auth;
 mod cache;
 mod catalog;
+mod compute;
 mod identity;
 mod image;
 mod paging;

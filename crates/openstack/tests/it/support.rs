@@ -103,19 +103,20 @@ impl Respond for Tokens {
     }
 }
 
-/// A token of one hour, and a catalogue with Glance.
-pub(crate) fn token_answer(number: usize, image_url: &str) -> ResponseTemplate {
+/// A token of one hour, and a catalogue with Glance, Nova and Neutron, all at one address.
+pub(crate) fn token_answer(number: usize, url: &str) -> ResponseTemplate {
     let endpoint = |interface: &str, url: &str| json!({"interface": interface, "region_id": "RegionOne", "region": "RegionOne", "url": url});
+    let service = |kind: &str, name: &str| {
+        let endpoints = [endpoint("internal", url), endpoint("public", "http://public.invalid")];
+        json!({"type": kind, "name": name, "id": name, "endpoints": endpoints})
+    };
     let body = json!({"token": {
         "methods": ["password"],
         "user": {"id": "u1", "name": "operator", "domain": {"id": "default", "name": "Default"}},
         "project": {"id": "p1", "name": "admin"},
         "issued_at": "2026-11-27T10:00:00.000000Z",
         "expires_at": "2026-11-27T11:00:00.000000Z",
-        "catalog": [{"type": "image", "name": "glance", "id": "g", "endpoints": [
-            endpoint("internal", image_url),
-            endpoint("public", "http://public.invalid"),
-        ]}],
+        "catalog": [service("image", "glance"), service("compute", "nova"), service("network", "neutron")],
     }});
     ResponseTemplate::new(201).insert_header("X-Subject-Token", format!("token-{number}")).set_body_json(body)
 }

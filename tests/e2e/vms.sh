@@ -1,0 +1,127 @@
+#!/bin/bash
+# VMs by the operator: a cloud whose spec enables what they take, VMs by the openstack command on every node of the
+# cluster, a change that leaves hypervisors alone, removal that waits for VMs and leaves nothing on a node.
+# On a cluster of dev/k8s/up.sh only; dev/up is run on it unless it has a cloud.
+# dev/test: tier real
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/e2e/lib.sh
+. "$HERE/lib.sh"
+# shellcheck source=dev/lib.sh
+. "$HERE/../../dev/lib.sh"
+# shellcheck source=dev/k8s/cluster.sh
+. "$HERE/../../dev/k8s/cluster.sh"
+
+NS=openstack
+RELEASE=2026.2
+# shellcheck source=tests/e2e/lib-vms.sh
+. "$HERE/lib-vms.sh"
+
+SERVICES=(rabbitmq placement ovn neutron libvirt nova)
+
+clean_up() {
+  no_way_outside
+  k delete pod client --ignore-not-found --wait=false >/dev/null || true
+  kubectl label nodes --all openstack-compute-node- vms-gateway- >/dev/null || true
+}
+
+a_cloud() { kubectl get openstack default || "$HERE/../../dev/up"; }
+images() {
+  local archive
+  archive=$("$HERE/../../images/build.sh" "compute-$RELEASE" | cut -f 3)
+  "$HERE/../../dev/k8s/import.sh" "$archive"
+}
+
+patch() { kubectl patch openstack default --type merge -p "{\"spec\": {\"services\": $1}}"; }
+ready() { kubectl wait --for=condition=Ready openstack/default --timeout=900s; }
+message() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
+reason() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'; }
+says() { message "$1" | grep -qF "$2"; }
+
+# No node has the label yet. This kind of cluster has no kernel module and no virtualisation, a second card between the
+# nodes, one way outside.
+enabled() {
+  patch '{"rabbitmq": {"enabled": true}, "placement": {"enabled": true}, "neutron": {"enabled": true},
+    "ovn": {"enabled": true, "datapath": "userspace", "tunnelInterface": "eth1", "gatewayNodes": {"vms-gateway": "yes"}},
+    "libvirt": {"enabled": true}, "nova": {"enabled": true, "virtType": "qemu"}}'
+}
+no_hypervisor() { says libvirt 'no node that takes pods has the label openstack-compute-node=enabled'; }
+labelled() {
+  kubectl label node node1 vms-gateway=yes
+  kubectl label nodes --all openstack-compute-node=enabled
+}
+
+revisions() { k get "${SERVICES[@]/%/s}" -o 'jsonpath={range .items[*]}{.kind} {.status.revision}{"\n"}{end}'; }
+compute_pods() { k get pods -l application=nova,component=compute -o name | sort; }
+# A change of what hypervisors read, which their pods do not read before somebody deletes them.
+changed() {
+  local before nodes
+  before=$(compute_pods)
+  nodes=$(running_nodes | wc -l)
+  patch '{"nova": {"conf": {"DEFAULT": {"block_device_allocate_retries": 61}}}}' && ready || return
+  is "$before" compute_pods && says nova "$nodes of $nodes pods of DaemonSet nova-compute run an earlier version"
+}
+one_by_one() {
+  local pod
+  for pod in $(compute_pods); do k delete "$pod" && within 120 nodes_ready || return; done
+  within 60 not says nova 'earlier version'
+}
+
+switched_off() { patch '{"nova": {"enabled": false}}' && within 60 is InUse reason nova; }
+gone() { k wait --for=delete "$1/$1" --timeout=180s; }
+
+clean_nodes() {
+  local pair pod
+  for pair in neutron:ovn-metadata-agent libvirt:libvirt ovn:openvswitch-vswitchd; do
+    for pod in $(k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name); do
+      k exec "$pod" -- bash /scripts/clean-node.sh || return
+    done
+  done
+}
+removed() { kubectl delete openstack default --timeout=300s && is '' k get daemonsets,deployments,statefulsets -l release_group -o name; }
+
+main() {
+  local nodes before
+  nodes=$(running_nodes | wc -l)
+  [ "$nodes" != 0 ] || die "this test needs the local cluster"
+  DISK=$("$HERE/../../images/build.sh" vm | cut -f 3)
+  trap clean_up EXIT
+  exec 3>&1
+  ok "a cloud without VMs" a_cloud
+  ok "images of hypervisors" images
+  ok "what VMs take is enabled" enabled
+  ok "that no node is to have VMs is told" within 300 no_hypervisor
+  ok "nodes get the label" labelled
+  ok "all services are ready" ready
+  ok "a client pod" client
+  ok "every labelled node is a hypervisor" within 90 all_hypervisors
+  ok "a way to the network outside" way_outside
+  ok "image, flavor, networks, router" networks
+  ok "a VM" server 1
+  ok "a floating IP" floating_ip
+  ok "the VM answers HTTP through it" within 60 answers
+  ok "it knows its metadata" metadata
+  ok "its console has a log" console
+  ok "its console has a page" console_page
+  if [ "$nodes" -gt 1 ]; then
+    ok "a VM on the second node" server 2 "echo PEER: \$(wget -q -T 5 -O - http://$(sibling_ip)/ | head -n 1)"
+    ok "it reaches the first one" within 60 other_node_reached
+  fi
+  before=$(revisions)
+  ok "VMs outlive all pods of their nodes at once" survive
+  ok "and the cloud is well again" ready
+  ok "for which nothing was rolled out" is "$before" revisions
+  ok "a change replaces no pod of a hypervisor, which is told" changed
+  ok "until they are deleted one by one" one_by_one
+  ok "the VM has not noticed" answers
+  ok "Nova is not removed while there are VMs" switched_off
+  ok "whose VMs answer" answers
+  ok "VMs are deleted" servers_gone
+  ok "then it goes" gone nova
+  ok "nodes are cleaned" clean_nodes
+  ok "the cloud is removed" removed
+  ok "nothing is left on the nodes" is "" left_on_nodes
+  finish
+}
+
+main "$@"
