@@ -17,8 +17,6 @@ RELEASE=2026.2
 # shellcheck source=tests/e2e/lib-vms.sh
 . "$HERE/lib-vms.sh"
 
-SERVICES=(rabbitmq placement ovn neutron libvirt nova)
-
 clean_up() {
   no_way_outside
   k delete pod client --ignore-not-found --wait=false >/dev/null || true
@@ -51,15 +49,16 @@ labelled() {
   kubectl label nodes --all openstack-compute-node=enabled
 }
 
-revisions() { k get "${SERVICES[@]/%/s}" -o 'jsonpath={range .items[*]}{.kind} {.status.revision}{"\n"}{end}'; }
+revisions() { k get rabbitmqs,placements,ovns,neutrons,libvirts,novas -o 'jsonpath={range .items[*]}{.kind} {.status.revision}{"\n"}{end}'; }
 compute_pods() { k get pods -l application=nova,component=compute -o name | sort; }
 # A change of what hypervisors read, which their pods do not read before somebody deletes them.
 changed() {
   local before nodes
   before=$(compute_pods)
   nodes=$(running_nodes | wc -l)
-  patch '{"nova": {"conf": {"DEFAULT": {"block_device_allocate_retries": 61}}}}' && ready || return
-  is "$before" compute_pods && says nova "$nodes of $nodes pods of DaemonSet nova-compute run an earlier version"
+  patch '{"nova": {"conf": {"DEFAULT": {"block_device_allocate_retries": 61}}}}' || return
+  within 300 says nova "$nodes of $nodes pods of DaemonSet nova-compute run an earlier version" || return
+  ready && is "$before" compute_pods
 }
 one_by_one() {
   local pod

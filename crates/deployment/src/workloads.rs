@@ -234,23 +234,41 @@ fn daemon_set_remarks(sets: &[DaemonSet]) -> Vec<String> {
     let mut remarks = Vec::new();
     for set in sets {
         let wanted = set.status.as_ref().map_or(0, |s| s.desired_number_scheduled);
-        if wanted == 0 {
-            without_nodes.entry(node_label(set)).or_default().push(set.name_any());
+        if let (0, Some(labels)) = (wanted, node_labels(set)) {
+            without_nodes.entry(labels).or_default().push(set.name_any());
         } else if on_delete(set) && earlier(set) > 0 {
             let (old, name) = (earlier(set), set.name_any());
             remarks.push(format!("{old} of {wanted} pods of DaemonSet {name} run an earlier version: delete them one by one when it suits"));
         }
     }
-    let told = |(label, names): (String, Vec<String>)| {
-        format!("no node that takes pods has the label {label}, so there are none of DaemonSet {}", names.join(", "))
+    let told = |(labels, names): (String, Vec<String>)| {
+        format!("no node that takes pods has the label {labels}, so there are none of DaemonSet {}", names.join(", "))
     };
     remarks.extend(without_nodes.into_iter().map(told));
     remarks
 }
 
-fn node_label(set: &DaemonSet) -> String {
-    let selector = set.spec.as_ref().and_then(|s| s.template.spec.as_ref()?.node_selector.clone()).unwrap_or_default();
-    selector.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
+/// The labels of the nodes that the set is for; `None` when it is for those that others leave over, which may be none.
+fn node_labels(set: &DaemonSet) -> Option<String> {
+    let pod = set.spec.as_ref()?.template.spec.as_ref()?;
+    let mut labels: Vec<_> = pod.node_selector.iter().flatten().map(|(k, v)| format!("{k}={v}")).collect();
+    let required = pod
+        .affinity
+        .as_ref()
+        .and_then(|a| a.node_affinity.as_ref()?.required_during_scheduling_ignored_during_execution.as_ref());
+    for expression in
+        required.iter().flat_map(|r| &r.node_selector_terms).flat_map(|t| t.match_expressions.iter().flatten())
+    {
+        if expression.operator == "NotIn" {
+            return None;
+        }
+        labels.push(format!(
+            "{}={}",
+            expression.key,
+            expression.values.iter().flatten().cloned().collect::<Vec<_>>().join("|")
+        ));
+    }
+    Some(labels.join(","))
 }
 
 /// What is wrong with the selected pods, or what they hang at.
