@@ -62,7 +62,7 @@ mod tests {
         assert!(all.any_of(&rbac::CLOUD) && all.any_of(&rbac::RESOURCES));
         assert_eq!(
             all.to_string(),
-            "clusterimage,glance,image,keystone,libvirt,mariadb,memcached,neutron,nova,openstack,ovn,placement,projects,rabbitmq"
+            "clusterimage,glance,image,keystone,libvirt,mariadb,memcached,network,neutron,nova,openstack,ovn,placement,projects,rabbitmq"
         );
     }
 

@@ -4,9 +4,9 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kupenstack_core::{Outcome, names, reason};
-use kupenstack_openstack::{Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
+use kupenstack_openstack::{Client, Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
 
-use super::credentials::Password;
+use super::{credentials::Password, leftovers};
 use crate::{cloud::Site, stop::Stop};
 
 /// The domain that every Keystone starts with.
@@ -126,12 +126,15 @@ impl Tenant {
 
     /// Removes user and project. Done when neither can be seen any more; else says what is waited for. Both are looked
     /// for twice: a server behind the others may not know yet of what was made a moment ago.
-    pub(super) async fn remove(&self, identity: &Identity) -> Result<Option<Outcome>, Stop> {
-        let name = self.user_name();
+    pub(super) async fn remove(&self, admin: &Client, has_neutron: bool) -> Result<Option<Outcome>, Stop> {
+        let (identity, name) = (&admin.identity(), self.user_name());
         if let Some(user) = identity.find_user(&name, DOMAIN).await? {
             identity.delete_user(&user.id).await?;
         }
         for project in self.projects(identity).await? {
+            if has_neutron {
+                leftovers::remove(admin, &project.id).await?;
+            }
             identity.delete_project(&project.id).await?;
         }
         let waiting = |what: &str, name: &str| {

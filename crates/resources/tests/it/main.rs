@@ -12,6 +12,8 @@ mod flavor;
 mod handout;
 mod image;
 mod lifecycle;
+mod network;
+mod network_adopt;
 mod observe;
 mod projects;
 mod quota;
