@@ -5,7 +5,7 @@ use kube::CustomResourceExt;
 
 use crate::{
     cluster::{Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ},
-    resources::{ClusterImage, Flavor, Image},
+    resources::{ClusterImage, Flavor, Image, Network},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -25,6 +25,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Image::crd(),
         ClusterImage::crd(),
         Flavor::crd(),
+        Network::crd(),
     ];
     all.iter_mut().for_each(describe);
     all

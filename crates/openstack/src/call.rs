@@ -62,6 +62,14 @@ impl Call {
         self
     }
 
+    /// Neutron carries it out only on what has this revision.
+    pub(crate) fn if_revision(mut self, revision: u64) -> Self {
+        if let Ok(value) = HeaderValue::from_str(&format!("revision_number={revision}")) {
+            self.headers.insert(header::IF_MATCH, value);
+        }
+        self
+    }
+
     pub(crate) fn secret(mut self, secret: &SecretString) -> Self {
         self.secrets.push(secret.clone());
         self

@@ -6,8 +6,8 @@ use http::Method;
 use url::Url;
 
 use crate::{
-    CloudConfig, Compute, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface, Network,
-    Options, ProjectScope, TokenInfo,
+    CloudConfig, Compute, ConfigError, Credentials, Error, ErrorKind, Identity, ImageService, Interface,
+    NetworkService, Options, ProjectScope, TokenInfo,
     call::Call,
     catalog, service,
     session::{Session, Token},
@@ -96,8 +96,8 @@ impl Client {
     }
 
     /// Neutron.
-    pub fn network(&self) -> Network {
-        Network::new(self.clone())
+    pub fn network(&self) -> NetworkService {
+        NetworkService::new(self.clone())
     }
 
     /// Whether Keystone refused the credentials when last asked.

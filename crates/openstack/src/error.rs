@@ -90,8 +90,10 @@ pub enum Error {
 pub enum ErrorKind {
     /// It does not exist, or no longer.
     NotFound,
-    /// It exists already, is in use, or has changed meanwhile.
+    /// It exists already, or is in use.
     Conflict,
+    /// It has changed since it was looked at.
+    Outdated,
     /// A quota or limit is used up.
     Quota,
     /// Keystone refuses the credentials, or a service a fresh token.
@@ -187,6 +189,7 @@ impl ErrorKind {
         match self {
             Self::NotFound => "NotFound",
             Self::Conflict => "Conflict",
+            Self::Outdated => "ChangedMeanwhile",
             Self::Quota => "QuotaExceeded",
             Self::Unauthorized => "Unauthorized",
             Self::Forbidden => "Forbidden",

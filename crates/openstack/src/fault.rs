@@ -76,7 +76,8 @@ fn kind(status: StatusCode, error_type: &str, message: &str) -> ErrorKind {
         406 => ErrorKind::Protocol,
         // Neutron answers 409 for a quota.
         409 if error_type == "OverQuota" => ErrorKind::Quota,
-        409 | 412 => ErrorKind::Conflict,
+        409 => ErrorKind::Conflict,
+        412 => ErrorKind::Outdated,
         // Nova, Cinder and Glance.
         413 => ErrorKind::Quota,
         429 => ErrorKind::RateLimited,

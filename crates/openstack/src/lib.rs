@@ -14,7 +14,6 @@ mod client;
 mod config;
 mod error;
 mod fault;
-mod network;
 mod options;
 mod service;
 mod session;
@@ -23,6 +22,7 @@ mod transport;
 pub mod compute;
 pub mod identity;
 pub mod image;
+pub mod network;
 
 pub use budget::Budget;
 pub use cache::ClientCache;
@@ -36,6 +36,9 @@ pub use identity::{
     NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, RoleAssignment, Service, User, UserFilter,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
-pub use network::{Network, NetworkAgent};
+pub use network::{
+    Network, NetworkAgent, NetworkAttributes, NetworkFilter, NetworkResource, NetworkService, SecurityGroup,
+    SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes,
+};
 pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
 pub use session::TokenInfo;

@@ -93,6 +93,14 @@ impl Cloud {
         standing::of(self.declared().as_deref(), services)
     }
 
+    /// Whether the cloud has a service, be it ready or not.
+    pub(crate) fn has(&self, service: &str) -> bool {
+        let declared = self.declared();
+        let services =
+            declared.iter().filter_map(|openstack| openstack.status.as_ref()).flat_map(|status| &status.services);
+        services.into_iter().any(|listed| listed.kind == service)
+    }
+
     /// Where the cloud is, once it has its identity.
     pub(crate) fn site(&self) -> Option<Site> {
         self.declared().and_then(|openstack| standing::site(&openstack))

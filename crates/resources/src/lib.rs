@@ -11,6 +11,8 @@ mod cloud;
 mod flavor;
 mod flow;
 mod image;
+mod network;
+mod neutron;
 mod observe;
 mod projects;
 mod queue;
@@ -34,6 +36,7 @@ use crate::{
     flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
+    network::NetworkActuator,
     observe::{Census, Listed},
 };
 
@@ -58,9 +61,8 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects`, `quotas`, `image`, `clusterimage` and `flavor`, none of them running yet.
-/// Has to be called within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images
-/// can't be used.
+/// The controllers of this crate, `projects` and one for each kind, none of them running yet. Has to be called
+/// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
     let workshop = Arc::new(Workshop::open(settings)?);
@@ -68,12 +70,14 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let flavors = Census::start(&cloud, context, settings.observe_every);
     let homes = Census::start(&cloud, context, projects::observed(settings.observe_every));
     homes.announce();
+    let networks = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone(), settings.retry).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
         kind(&cloud, &flavors, FlavorActuator, context, settings.retry),
+        kind(&cloud, &networks, NetworkActuator, context, settings.retry),
     ])
 }
 

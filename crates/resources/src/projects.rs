@@ -13,6 +13,7 @@ mod admission;
 mod credentials;
 mod handout;
 mod home;
+mod leftovers;
 mod tenant;
 
 use std::{
@@ -28,7 +29,8 @@ use kube::{Api, Resource, ResourceExt, core::PartialObjectMeta, runtime::events:
 use kupenstack_api::{
     FINALIZER,
     resources::{
-        APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, Image, PROJECT_ID, PROJECT_NAME,
+        APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, Image, Network, PROJECT_ID,
+        PROJECT_NAME,
     },
 };
 use kupenstack_core::{Outcome, reason};
@@ -78,6 +80,7 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
         .trigger(emptied::<Image>(&cloud, &context))
+        .trigger(emptied::<Network>(&cloud, &context))
         .trigger(handed_out(&cloud, &context));
     controller.run(projects, context).await;
 }
@@ -308,7 +311,8 @@ impl Projects {
         if !apply::has_finalizer(namespace, FINALIZER) {
             return Ok(done("the namespace has no project of ours"));
         }
-        let remaining = self.remaining::<Image>(&namespace.name_any()).await?;
+        let name = namespace.name_any();
+        let remaining = [self.remaining::<Image>(&name).await?, self.remaining::<Network>(&name).await?].concat();
         if let Some(first) = remaining.first() {
             let message = format!("waiting for {} objects, {first} among them", remaining.len());
             return Ok(Outcome::waiting(reason::DELETING, message));
@@ -320,8 +324,10 @@ impl Projects {
         let credentials = Credentials::new(&self.cloud, &site, &tenant);
         // the Secret comes before everything in Keystone and goes after it
         if credentials.exist().await? || namespace.annotations().contains_key(PROJECT_ID) {
-            let admin = Admin::new(&self.cloud.admin(&site).await?, &self.census, tenant.uid());
-            if let Some(wait) = tenant.remove(&admin).await? {
+            let client = self.cloud.admin(&site).await?;
+            let admin = Admin::new(&client, &self.census, tenant.uid());
+            let leftovers = self.cloud.has("Neutron").then_some(&client);
+            if let Some(wait) = tenant.remove(&admin, leftovers).await? {
                 return Ok(wait);
             }
             credentials.delete().await?;

@@ -106,6 +106,8 @@ fn refusal(error: openstack::Error) -> Verdict {
         }
         ErrorKind::Forbidden => return Verdict::shown(Outcome::blocked("Forbidden", message)),
         ErrorKind::BadRequest => return Verdict::shown(Outcome::blocked(reason::INVALID_SPEC, message)),
+        // nothing is wrong: the next pass looks at what it has become
+        ErrorKind::Outdated => return Verdict { shown: None, result: Err(Failure::new(error.reason(), error)) },
         ErrorKind::Unavailable | ErrorKind::Protocol => reason::CLOUD_UNAVAILABLE,
         ErrorKind::Unauthorized => "CredentialsRefused",
         other => other.reason(),
@@ -162,6 +164,13 @@ mod tests {
         let verdict = answered(kind, None).verdict();
         assert!(verdict.result.is_err());
         assert!(matches!(verdict.shown, Some(Outcome::Waiting { reason, .. }) if reason == word));
+    }
+
+    #[test]
+    fn what_has_changed_meanwhile_is_looked_at_again_and_not_told() {
+        let verdict = answered(ErrorKind::Outdated, None).verdict();
+        assert!(verdict.shown.is_none());
+        assert_eq!(verdict.result.unwrap_err().reason(), "ChangedMeanwhile");
     }
 
     #[rstest]

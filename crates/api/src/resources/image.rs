@@ -102,8 +102,7 @@ pub struct ImageSpec {
 impl ImageSpec {
     /// What becomes of the Glance image when the object is deleted.
     pub fn effective_deletion_policy(&self) -> DeletionPolicy {
-        let usual = if self.adopt.is_some() { DeletionPolicy::Retain } else { DeletionPolicy::Delete };
-        self.deletion_policy.unwrap_or(usual)
+        DeletionPolicy::effective(self.deletion_policy, self.adopt.is_some())
     }
 }
 

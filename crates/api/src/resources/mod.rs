@@ -3,12 +3,14 @@
 mod cluster_image;
 mod flavor;
 mod image;
+mod network;
 mod shared;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
-pub use shared::{DeletionPolicy, ResourceKind};
+pub use network::{Network, NetworkSpec, NetworkStatus};
+pub use shared::{Adoption, DeletionPolicy, ResourceKind};
 
 /// API group of the kinds in this module.
 pub const GROUP: &str = "kupenstack.io";

@@ -15,6 +15,32 @@ pub enum DeletionPolicy {
     Retain,
 }
 
+impl DeletionPolicy {
+    /// The policy that counts: what an object says, else what is usual for what was made or adopted.
+    pub fn effective(declared: Option<Self>, is_adopted: bool) -> Self {
+        declared.unwrap_or(if is_adopted { Self::Retain } else { Self::Delete })
+    }
+}
+
+/// Which resource in OpenStack is meant. Exactly one of the project must fit; while none or several do, the object waits
+/// and says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.id) != has(self.name)", "message": "exactly one of id and name has to be given"},
+    {"rule": "self == oldSelf", "message": "adopt can't be changed, create another object instead"},
+]))]
+pub struct Adoption {
+    /// Its identifier in OpenStack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub id: Option<String>,
+    /// Its name in OpenStack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub name: Option<String>,
+}
+
 /// What the generic flow needs of a resource kind.
 pub trait ResourceKind: HasConditions {
     /// Status of the kind.

@@ -10,6 +10,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
+    Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -96,7 +97,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images"],
+    resources: &["images", "networks"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -138,3 +139,4 @@ macro_rules! kind {
 const IMAGES: &[Right] = kind!("images");
 const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
 const FLAVORS: &[Right] = kind!("flavors");
+const NETWORKS: &[Right] = kind!("networks");

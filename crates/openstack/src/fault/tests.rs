@@ -110,7 +110,11 @@ fn the_services_own_words_are_found(#[case] status: u16, #[case] body: &str, #[c
 #[case::not_found(404, "", ErrorKind::NotFound)]
 #[case::gone(410, "", ErrorKind::NotFound)]
 #[case::conflict(409, "", ErrorKind::Conflict)]
-#[case::changed_meanwhile(412, "", ErrorKind::Conflict)]
+#[case::changed_meanwhile(
+    412,
+    r#"{"NeutronError":{"type":"RevisionNumberConstraintFailed","message":"Constrained to 1, but current revision is 2","detail":""}}"#,
+    ErrorKind::Outdated
+)]
 #[case::too_many(429, "", ErrorKind::RateLimited)]
 #[case::bad_request(400, "", ErrorKind::BadRequest)]
 #[case::unsupported_media(415, "", ErrorKind::BadRequest)]

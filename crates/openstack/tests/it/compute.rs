@@ -5,6 +5,11 @@ use wiremock::ResponseTemplate;
 
 use crate::support::Cloud;
 
+/// An answer in the form that was asked for.
+fn at_microversion() -> ResponseTemplate {
+    ResponseTemplate::new(200).insert_header("openstack-api-version", "compute 2.61")
+}
+
 #[tokio::test]
 async fn heartbeats_of_novas_services_are_read() {
     let cloud = Cloud::start().await;
@@ -13,7 +18,7 @@ async fn heartbeats_of_novas_services_are_read() {
             "updated_at": "2026-11-27T10:00:00.000000", "disabled_reason": null})
     };
     let body = json!({"services": [service("nova-compute", "up"), service("nova-scheduler", "down")]});
-    cloud.answer("GET", "/v2.1/os-services", ResponseTemplate::new(200).set_body_json(body)).await;
+    cloud.answer("GET", "/v2.1/os-services", at_microversion().set_body_json(body)).await;
     let services = cloud.client().compute().services().await.unwrap();
     let found: Vec<_> = services.iter().map(|s| (s.binary.as_str(), s.host.as_str(), s.is_up())).collect();
     assert_eq!(found, [("nova-compute", "node1", true), ("nova-scheduler", "node1", false)]);
@@ -23,7 +28,7 @@ async fn heartbeats_of_novas_services_are_read() {
 async fn servers_of_all_projects_are_asked_for() {
     for (servers, expected) in [(json!([]), false), (json!([{"id": "x", "name": "vm"}]), true)] {
         let cloud = Cloud::start().await;
-        let answer = ResponseTemplate::new(200).set_body_json(json!({"servers": servers}));
+        let answer = at_microversion().set_body_json(json!({"servers": servers}));
         cloud.answer("GET", "/v2.1/servers", answer).await;
         assert_eq!(cloud.client().compute().any_server().await.unwrap(), expected);
         let asked = cloud.requests("GET", "/v2.1/servers").await;

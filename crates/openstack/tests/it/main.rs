@@ -8,6 +8,7 @@ mod catalog;
 mod compute;
 mod identity;
 mod image;
+mod network;
 mod paging;
 mod retry;
 mod secrets;

@@ -83,7 +83,7 @@ impl Cluster {
         });
         let clouds: Api<OpenStack> = Api::all(self.client().await);
         clouds.patch("default", &PatchParams::apply("test").force(), &Patch::Apply(&cloud)).await.unwrap();
-        self.set_services(&[("Keystone", true), ("Glance", true), ("Nova", true)]).await;
+        self.set_services(&[("Keystone", true), ("Glance", true), ("Nova", true), ("Neutron", true)]).await;
     }
 
     /// Writes the administrator's credentials for a cloud into a Secret.

@@ -8,7 +8,7 @@ use kube::{
 };
 use kupenstack_api::{
     HasConditions,
-    resources::{Image, ImageStatus, PROJECT_ID},
+    resources::{Image, ImageStatus},
 };
 use kupenstack_core::conditions;
 use serde::{Serialize, de::DeserializeOwned};
@@ -58,12 +58,7 @@ impl ImageKind for Image {
     }
 
     async fn prepare(stage: &Stage) {
-        let namespace = serde_json::from_value(json!({"metadata": {"name": stage.name}})).unwrap();
-        attempt(|| async { stage.namespaces().create(&PostParams::default(), &namespace).await.map(drop) }).await;
-        appears(stage.namespaces(), &stage.name, |namespace| {
-            namespace.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PROJECT_ID))
-        })
-        .await;
+        stage.has_a_project().await;
     }
 }
 

@@ -13,6 +13,8 @@ mod common;
 mod flavor;
 mod image;
 mod life;
+mod network;
+mod neutron;
 mod outage;
 mod patience;
 mod point;
@@ -29,8 +31,9 @@ use std::{sync::OnceLock, time::Duration};
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use flavor::FlavorLife;
 use image::{ImageKind, ImageLife};
-use kupenstack_api::resources::{ClusterImage, Image};
+use kupenstack_api::resources::{ClusterImage, Image, Network};
 use life::Life;
+use neutron::NeutronLife;
 use point::Point;
 use project::ProjectLife;
 use stage::Surroundings;
@@ -83,6 +86,11 @@ async fn every_point_of_a_flavors_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_networks_life_is_survived() {
+    is_survived(NeutronLife::<Network>::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
@@ -103,6 +111,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(image::<Image>().await, late, title),
         deaths_are_survived(image::<ClusterImage>().await, late, title),
         deaths_are_survived(FlavorLife, late, title),
+        deaths_are_survived(NeutronLife::<Network>::default(), late, title),
         deaths_are_survived(ProjectLife, late, title),
     );
 }
@@ -115,6 +124,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(image::<Image>().await, two, title),
         deaths_are_survived(image::<ClusterImage>().await, two, title),
         deaths_are_survived(FlavorLife, two, title),
+        deaths_are_survived(NeutronLife::<Network>::default(), two, title),
         deaths_are_survived(ProjectLife, two, title),
     );
 }
@@ -134,6 +144,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ImageLife::<Image>::of(&src)),
         outage::is_survived(cluster, ImageLife::<ClusterImage>::of(&src)),
         outage::is_survived(cluster, FlavorLife),
+        outage::is_survived(cluster, NeutronLife::<Network>::default()),
         outage::is_survived(cluster, ProjectLife),
     );
 }

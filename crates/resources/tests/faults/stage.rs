@@ -12,12 +12,14 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
+use kupenstack_api::resources::PROJECT_ID;
 use kupenstack_testkit::{
     sim::{Sim, SimOptions},
     tap::{Route, Tap, TapOptions},
 };
+use serde_json::json;
 
 use crate::{
     check::Census,
@@ -25,7 +27,7 @@ use crate::{
         cluster::{ADMIN_SECRET, CLOUD, Cluster},
         operator::Operator,
     },
-    patience::answered,
+    patience::{answered, appears, attempt},
 };
 
 /// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often.
@@ -123,6 +125,13 @@ impl Stage {
         Api::all(self.client.clone())
     }
 
+    /// Makes the namespace, and waits for its project.
+    pub(crate) async fn has_a_project(&self) {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": self.name}})).unwrap();
+        attempt(|| async { self.namespaces().create(&PostParams::default(), &namespace).await.map(drop) }).await;
+        appears(self.namespaces(), &self.name, |namespace| namespace.annotations().contains_key(PROJECT_ID)).await;
+    }
+
     /// Waits until nothing was asked for a while.
     pub(crate) async fn rests(&self) {
         let asked = || (self.tap.requests(), self.sim.cloud().journal.total());
@@ -148,6 +157,7 @@ impl Stage {
         Census::from([
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
+            ("networks", cloud.neutron.all("networks").count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),
             ("application credentials", keystone("application_credentials")),

@@ -13,6 +13,8 @@ mod handout;
 mod homes;
 mod image;
 mod lifecycle;
+mod network;
+mod network_adopt;
 mod observe;
 mod projects;
 mod quota;

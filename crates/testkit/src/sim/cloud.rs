@@ -14,6 +14,7 @@ use super::{
     ids::Ids,
     journal::{Entry, Journal},
     keystone::{Bootstrap, Keystone, unauthorized},
+    neutron::Neutron,
     nova::Nova,
     quota::Quotas,
     service::{Access, AnyService, Call, Caller, Found, Service, Version},
@@ -27,6 +28,8 @@ pub struct Cloud {
     pub glance: Glance,
     /// Nova.
     pub nova: Nova,
+    /// Neutron.
+    pub neutron: Neutron,
     /// The faults in force.
     pub faults: Faults,
     /// What projects may have, unless Keystone's limits say otherwise.
@@ -57,6 +60,7 @@ impl Cloud {
             keystone: bootstrapped(options, clock.now(), &mut ids, &base),
             glance: Glance::new(options),
             nova: Nova::new(options),
+            neutron: Neutron::new(options),
             faults: Faults::new(options.seed),
             quotas: Quotas::default(),
             journal: Journal::new(options.journal),
@@ -77,11 +81,12 @@ impl Cloud {
 
     /// A service by its prefix. The one place, beside the fields and the catalogue, that a new service is named in.
     fn service(&mut self, prefix: &str) -> Option<(&mut dyn AnyService, &mut Ids, &str)> {
-        let Self { keystone, glance, nova, ids, base, .. } = self;
+        let Self { keystone, glance, nova, neutron, ids, base, .. } = self;
         let service: &mut dyn AnyService = match prefix {
             Keystone::TYPE => keystone,
             Glance::TYPE => glance,
             Nova::TYPE => nova,
+            Neutron::TYPE => neutron,
             _ => return None,
         };
         Some((service, ids, base))
@@ -103,6 +108,7 @@ impl Cloud {
         Service::advance(&mut self.keystone, now);
         Service::advance(&mut self.glance, now);
         Service::advance(&mut self.nova, now);
+        Service::advance(&mut self.neutron, now);
     }
 
     /// Whether a request's body is to be handed over as it comes.
@@ -272,7 +278,8 @@ impl Cloud {
 }
 
 fn bootstrapped(options: &SimOptions, now: Timestamp, ids: &mut Ids, base: &str) -> Keystone {
-    let services = [endpoint::<Keystone>(base), endpoint::<Glance>(base), endpoint::<Nova>(base)];
+    let services =
+        [endpoint::<Keystone>(base), endpoint::<Glance>(base), endpoint::<Nova>(base), endpoint::<Neutron>(base)];
     let bootstrap = Bootstrap { password: &options.admin_password, region: &options.region, services: &services };
     Keystone::new(options, now, ids, &bootstrap)
 }

@@ -124,18 +124,27 @@ pub struct Refusal {
     pub message: String,
     /// More of them, where a service says something general first.
     pub detail: Option<String>,
+    /// The name of the exception, where a service tells it.
+    pub kind: Option<&'static str>,
 }
 
 impl Refusal {
     /// A refusal.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), detail: None }
+        Self { status, message: message.into(), detail: None, kind: None }
     }
 
     /// With more words.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// Of an exception of this name.
+    #[must_use]
+    pub fn of_type(mut self, kind: &'static str) -> Self {
+        self.kind = Some(kind);
         self
     }
 

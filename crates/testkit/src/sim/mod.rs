@@ -1,4 +1,4 @@
-//! A simulated OpenStack: Keystone, Glance and Nova over HTTP, with states that take time, quotas, isolation of projects, a
+//! A simulated OpenStack: Keystone, Glance, Nova and Neutron over HTTP, with states that take time, quotas, isolation of projects, a
 //! journal of all requests, and faults by rule.
 //!
 //! ```no_run
@@ -22,6 +22,7 @@ mod http;
 mod ids;
 mod journal;
 mod keystone;
+mod neutron;
 mod nova;
 mod quota;
 mod server;
@@ -47,6 +48,7 @@ pub use self::{
     ids::Ids,
     journal::{Entry, Journal},
     keystone::{Entity, Keystone},
+    neutron::{Item, Neutron},
     nova::{Flavor, KeyPair, Nova},
     quota::Quotas,
     service::{Access, Call, Caller, Microversions, Route, Service, Version},

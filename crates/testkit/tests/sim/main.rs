@@ -5,6 +5,7 @@
 mod contract;
 mod faults;
 mod life;
+mod network;
 mod nova;
 mod scale;
 mod support;

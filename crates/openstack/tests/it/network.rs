@@ -1,0 +1,97 @@
+//! Neutron's calls.
+
+use futures::TryStreamExt;
+use kupenstack_openstack::{ErrorKind, Network, NetworkAttributes, NetworkFilter};
+use serde_json::{Value, json};
+use wiremock::{
+    Mock, ResponseTemplate,
+    matchers::{body_json, header, method, path, query_param, query_param_is_missing},
+};
+
+use crate::support::Cloud;
+
+fn network(id: &str) -> Value {
+    json!({
+        "id": id, "name": "front", "description": "", "project_id": "p", "tenant_id": "p", "status": "ACTIVE",
+        "admin_state_up": true, "shared": false, "mtu": 1442, "subnets": [], "revision_number": 7, "tags": [],
+    })
+}
+
+#[tokio::test]
+async fn a_network_is_made_of_what_is_set() {
+    let cloud = Cloud::start().await;
+    Mock::given(method("POST"))
+        .and(path("/v2.0/networks"))
+        .and(body_json(json!({"network": {"name": "front", "mtu": 1400}})))
+        .respond_with(ResponseTemplate::new(201).set_body_json(json!({"network": network("n1")})))
+        .mount(&cloud.server)
+        .await;
+    let new = NetworkAttributes { name: Some("front".to_owned()), mtu: Some(1400), ..NetworkAttributes::default() };
+    let made = cloud.client().network().networks().create(&new).await.unwrap();
+    assert_eq!((made.id.as_str(), made.mtu, made.port_security_enabled), ("n1", Some(1442), None));
+}
+
+#[tokio::test]
+async fn a_change_is_for_what_was_seen() {
+    let cloud = Cloud::start().await;
+    Mock::given(method("PUT"))
+        .and(path("/v2.0/networks/n1"))
+        .and(header("if-match", "revision_number=7"))
+        .and(body_json(json!({"network": {"admin_state_up": false}})))
+        .respond_with(ResponseTemplate::new(412).set_body_json(json!({"NeutronError": {
+            "type": "RevisionNumberConstraintFailed", "message": "Constrained to 7, but current revision is 8", "detail": "",
+        }})))
+        .mount(&cloud.server)
+        .await;
+    let seen: Network = serde_json::from_value(network("n1")).unwrap();
+    let changes = NetworkAttributes { admin_state_up: Some(false), ..NetworkAttributes::default() };
+    let error = cloud.client().network().networks().update(&seen, &changes).await.unwrap_err();
+    assert_eq!((error.kind(), error.reason()), (ErrorKind::Outdated, "ChangedMeanwhile"));
+    assert!(error.to_string().ends_with("Constrained to 7, but current revision is 8"), "{error}");
+}
+
+#[tokio::test]
+async fn a_list_follows_the_links_to_its_pages() {
+    let cloud = Cloud::start().await;
+    let links = json!([
+        {"rel": "previous", "href": "http://elsewhere/v2.0/networks?limit=1000&marker=n1&page_reverse=True"},
+        {"rel": "next", "href": "http://elsewhere/v2.0/networks?limit=1000&name=front&marker=n1"},
+    ]);
+    let all = || Mock::given(method("GET")).and(path("/v2.0/networks")).and(query_param("name", "front"));
+    let first = json!({"networks": [network("n1")], "networks_links": links});
+    all()
+        .and(query_param_is_missing("marker"))
+        .and(query_param("sort_key", "id"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(first))
+        .mount(&cloud.server)
+        .await;
+    let second = json!({"networks": [network("n2")]});
+    all()
+        .and(query_param("marker", "n1"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(second))
+        .mount(&cloud.server)
+        .await;
+    let filter = NetworkFilter { name: Some("front".to_owned()), ..NetworkFilter::default() };
+    let found: Vec<Network> = cloud.client().network().networks().list(&filter).try_collect().await.unwrap();
+    assert_eq!(found.iter().map(|network| network.id.as_str()).collect::<Vec<_>>(), ["n1", "n2"]);
+}
+
+#[tokio::test]
+async fn a_network_that_can_not_be_read_hides_no_other() {
+    let cloud = Cloud::start().await;
+    let body = json!({"networks": [{"id": "odd"}, network("n1")]});
+    cloud.answer("GET", "/v2.0/networks", ResponseTemplate::new(200).set_body_json(body)).await;
+    let found: Vec<Network> = cloud.client().network().networks().survey().try_collect().await.unwrap();
+    assert_eq!(found.len(), 1);
+}
+
+#[tokio::test]
+async fn a_full_quota_and_a_network_in_use_are_told_apart() {
+    let cloud = Cloud::start().await;
+    let fault = |kind: &str| json!({"NeutronError": {"type": kind, "message": "m", "detail": ""}});
+    cloud.answer("POST", "/v2.0/networks", ResponseTemplate::new(409).set_body_json(fault("OverQuota"))).await;
+    cloud.answer("DELETE", "/v2.0/networks/n1", ResponseTemplate::new(409).set_body_json(fault("NetworkInUse"))).await;
+    let networks = cloud.client().network().networks();
+    assert_eq!(networks.create(&NetworkAttributes::default()).await.unwrap_err().kind(), ErrorKind::Quota);
+    assert_eq!(networks.delete("n1").await.unwrap_err().kind(), ErrorKind::Conflict);
+}

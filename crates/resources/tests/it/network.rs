@@ -1,0 +1,313 @@
+//! Networks in Neutron.
+
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    runtime::wait::await_condition,
+};
+use kupenstack_api::{FINALIZER, HasConditions, resources::Network};
+use kupenstack_core::{
+    conditions::{self, READY, STALLED},
+    ownership::ClusterId,
+};
+use kupenstack_testkit::sim::{Effect, Item, Rule};
+use serde_json::{Value, json};
+
+use crate::{
+    common::look::eventually,
+    world::{self, CLUSTER, Tenant, World, until, within},
+};
+
+pub(crate) fn api(tenant: &Tenant<'_>) -> Api<Network> {
+    Api::namespaced(tenant.client.clone(), &tenant.name)
+}
+
+pub(crate) async fn create(tenant: &Tenant<'_>, name: &str, spec: Value) -> Network {
+    let network = json!({
+        "apiVersion": "kupenstack.io/v1", "kind": "Network", "metadata": {"name": name}, "spec": spec,
+    });
+    api(tenant).create(&PostParams::default(), &serde_json::from_value(network).unwrap()).await.unwrap()
+}
+
+async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
+    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
+async fn nudge(tenant: &Tenant<'_>, name: &str) {
+    let value = tenant.world.number().to_string();
+    patch(tenant, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
+}
+
+pub(crate) async fn ready(tenant: &Tenant<'_>, name: &str) -> Network {
+    until(api(tenant), name, is_ready).await
+}
+
+pub(crate) async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
+    let network = until(api(tenant), name, |network| shown(network).0 == word).await;
+    shown(&network).1.to_owned()
+}
+
+pub(crate) async fn delete(tenant: &Tenant<'_>, name: &str) {
+    api(tenant).delete(name, &DeleteParams::default()).await.unwrap();
+    gone(tenant, name).await;
+}
+
+async fn gone(tenant: &Tenant<'_>, name: &str) {
+    let gone = await_condition(api(tenant), name, |network: Option<&Network>| network.is_none());
+    within(gone, &format!("the end of {name}")).await.unwrap();
+}
+
+fn is_ready(network: &Network) -> bool {
+    conditions::is_ready(network.conditions(), network.metadata.generation)
+}
+
+fn shown(network: &Network) -> (&str, &str) {
+    conditions::find(network.conditions(), READY).map_or(("", ""), |ready| (&ready.reason, &ready.message))
+}
+
+pub(crate) fn id(network: &Network) -> String {
+    network.status.as_ref().and_then(|status| status.id.clone()).unwrap_or_default()
+}
+
+fn mark(network: &Network) -> String {
+    CLUSTER.parse::<ClusterId>().unwrap().mark(&network.uid().unwrap())
+}
+
+/// The networks of this name in Neutron, of whoever.
+pub(crate) fn named(world: &World, name: &str) -> Vec<Item> {
+    let cloud = world.sim.cloud();
+    cloud.neutron.all("networks").filter(|network| network.text("name") == name).cloned().collect()
+}
+
+fn only(world: &World, name: &str) -> Item {
+    let [one] = named(world, name).try_into().unwrap();
+    one
+}
+
+fn meddle(world: &World, id: &str, attributes: Value) {
+    let now = world.sim.clock().now();
+    let Value::Object(attributes) = attributes else { panic!() };
+    assert!(world.sim.cloud().neutron.edit(now, "networks", id, |network| network.body.extend(attributes)));
+}
+
+/// A network that somebody else made.
+pub(crate) fn put(world: &World, id: &str, project: &str, attributes: Value) {
+    let now = world.sim.clock().now();
+    world.sim.cloud().neutron.add(now, "networks", id, project, attributes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_minimal_makes_a_network_of_the_project() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "minimal", json!({})).await;
+    let network = ready(&tenant, "minimal").await;
+    assert_eq!(network.finalizers(), [FINALIZER]);
+    let stored = only(tenant.world, "minimal");
+    assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&network), tenant.project().await));
+    assert_eq!(stored.text("description"), mark(&network));
+    assert_eq!(network.status.unwrap().mtu, Some(1442));
+    let mut told = tenant.events("minimal").await;
+    told.sort();
+    assert_eq!(told, ["Created", "Ready"]);
+    delete(&tenant, "minimal").await;
+    assert!(named(tenant.world, "minimal").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_full_declares_everything() {
+    let tenant = world::shared().await.tenant().await;
+    let spec = json!({"description": "front", "adminStateUp": false, "mtu": 1280, "dnsDomain": "a.example.",
+        "portSecurity": false});
+    create(&tenant, "full", spec).await;
+    let network = ready(&tenant, "full").await;
+    let stored = only(tenant.world, "full");
+    assert_eq!(stored.text("description"), format!("front {}", mark(&network)));
+    let of = |name: &str| stored.body[name].clone();
+    assert_eq!(
+        [of("admin_state_up"), of("mtu"), of("dns_domain"), of("port_security_enabled")],
+        [json!(false), json!(1280), json!("a.example."), json!(false)]
+    );
+    assert_eq!(stored.revision, 1, "all of it with the creation");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn update_changes_each_field_and_back() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "edited", json!({"mtu": 1400})).await;
+    let network = ready(&tenant, "edited").await;
+    let texts = (format!("new {}", mark(&network)), mark(&network));
+    for (field, attribute, there, back) in [
+        ("description", "description", (json!("new"), json!(texts.0)), (json!(null), json!(texts.1))),
+        ("adminStateUp", "admin_state_up", (json!(false), json!(false)), (json!(null), json!(true))),
+        ("mtu", "mtu", (json!(1300), json!(1300)), (json!(1400), json!(1400))),
+        ("dnsDomain", "dns_domain", (json!("a.example."), json!("a.example.")), (json!(null), json!(""))),
+        ("portSecurity", "port_security_enabled", (json!(false), json!(false)), (json!(null), json!(true))),
+    ] {
+        for (declared, stored) in [there, back] {
+            let before = only(tenant.world, "edited").revision;
+            patch(&tenant, "edited", json!({"spec": {field: declared}})).await;
+            ready(&tenant, "edited").await;
+            let now = only(tenant.world, "edited");
+            assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
+        }
+    }
+    assert_eq!(id(&ready(&tenant, "edited").await), id(&network));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_be_is_refused_by_the_definition() {
+    let tenant = world::shared().await.tenant().await;
+    for (spec, field) in [
+        (json!({"mtu": 67}), "spec.mtu"),
+        (json!({"dnsDomain": "no-dot"}), "spec.dnsDomain"),
+        (json!({"description": "x".repeat(161)}), "spec.description"),
+        (json!({"adopt": {}}), "spec.adopt"),
+        (json!({"adopt": {"id": "i", "name": "n"}}), "spec.adopt"),
+    ] {
+        let network =
+            json!({"apiVersion": "kupenstack.io/v1", "kind": "Network", "metadata": {"name": "x"}, "spec": spec});
+        let network: Network = serde_json::from_value(network).unwrap();
+        let error = api(&tenant).create(&PostParams::default(), &network).await.unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    }
+    create(&tenant, "sized", json!({"mtu": 1400})).await;
+    let taken_back = Patch::Merge(json!({"spec": {"mtu": null}}));
+    let error = api(&tenant).patch("sized", &PatchParams::default(), &taken_back).await.unwrap_err();
+    assert!(error.to_string().contains("mtu can be changed but not taken back"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_repaired_and_told() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "drift", json!({})).await;
+    let network = ready(&tenant, "drift").await;
+    meddle(tenant.world, &id(&network), json!({"name": "theirs", "description": "theirs", "admin_state_up": false}));
+    eventually("the repair", async || {
+        let cloud = tenant.world.sim.cloud();
+        let stored = cloud.neutron.get("networks", &id(&network)).unwrap();
+        stored.is("admin_state_up") && stored.text("name") == "drift" && stored.text("description") == mark(&network)
+    })
+    .await;
+    eventually("the event", async || tenant.events("drift").await.contains(&"DriftRepaired".to_owned())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn external_deletion_is_made_good() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "lost", json!({})).await;
+    let first = id(&ready(&tenant, "lost").await);
+    let now = tenant.world.sim.clock().now();
+    assert!(tenant.world.sim.cloud().neutron.remove(now, "networks", &first));
+    let again = until(api(&tenant), "lost", |network| is_ready(network) && id(network) != first).await;
+    assert_eq!(only(tenant.world, "lost").id, id(&again));
+}
+
+/// What a lost request made as well has the same mark.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_with_our_mark_one_is_left() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "twice", json!({})).await;
+    let network = ready(&tenant, "twice").await;
+    let attributes = json!({"name": "twice", "description": mark(&network)});
+    put(tenant.world, "00000000-twin", &tenant.project().await, attributes);
+    eventually("the end of the other", async || named(tenant.world, "twice").len() == 1).await;
+    assert_eq!(only(tenant.world, "twice").id, id(&network));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_667_a_quota_is_waited_for() {
+    let tenant = world::shared().await.tenant().await;
+    let project = tenant.project().await;
+    tenant.world.sim.cloud().quotas.set(&project, "network", 0);
+    create(&tenant, "over-quota", json!({})).await;
+    let message = says(&tenant, "over-quota", "QuotaExceeded").await;
+    assert!(message.contains("Quota exceeded for resources: ['network']"), "{message}");
+    tenant.world.sim.cloud().quotas.set(&project, "network", 1);
+    nudge(&tenant, "over-quota").await;
+    ready(&tenant, "over-quota").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_size_that_the_cloud_has_no_room_for_is_told_and_can_be_put_right() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "large", json!({"mtu": 9000})).await;
+    let message = says(&tenant, "large", "InvalidSpec").await;
+    assert!(message.contains("maximum is 1442"), "{message}");
+    patch(&tenant, "large", json!({"spec": {"mtu": 1400}})).await;
+    ready(&tenant, "large").await;
+}
+
+/// Somebody else changes the network between our look and our change.
+#[tokio::test(flavor = "multi_thread")]
+async fn gophercloud_509_a_change_meanwhile_is_looked_at_again() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "raced", json!({"mtu": 1400})).await;
+    let network = ready(&tenant, "raced").await;
+    let path = format!("/v2.0/networks/{}", id(&network));
+    tenant.world.fail_next(Rule::on("network", "PUT", &path, Effect::refusal(412)));
+    patch(&tenant, "raced", json!({"spec": {"mtu": 1300}})).await;
+    let network = until(api(&tenant), "raced", |network| is_ready(network) || is_stalled(network)).await;
+    assert!(!is_stalled(&network), "{:?}", shown(&network));
+    assert_eq!(only(tenant.world, "raced").body["mtu"], json!(1300));
+    assert_eq!(tenant.world.count("PUT", &path), 2);
+}
+
+fn is_stalled(network: &Network) -> bool {
+    conditions::find(network.conditions(), STALLED).is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_waits_while_a_port_is_on_the_network() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "in-use", json!({})).await;
+    let network = ready(&tenant, "in-use").await;
+    let refusal = Effect::refusal_saying(409, "There are one or more ports still in use on the network.");
+    tenant.world.fail_next(Rule::on("network", "DELETE", &format!("/v2.0/networks/{}", id(&network)), refusal));
+    api(&tenant).delete("in-use", &DeleteParams::default()).await.unwrap();
+    let message = says(&tenant, "in-use", "InUse").await;
+    assert!(message.contains("ports still in use"), "{message}");
+    nudge(&tenant, "in-use").await;
+    gone(&tenant, "in-use").await;
+    assert!(named(tenant.world, "in-use").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_goes_with_its_networks() {
+    let tenant = world::shared().await.tenant().await;
+    for name in ["leaving-1", "leaving-2"] {
+        create(&tenant, name, json!({})).await;
+    }
+    for name in ["leaving-1", "leaving-2"] {
+        ready(&tenant, name).await;
+    }
+    let project = tenant.project().await;
+    let groups = || {
+        let cloud = tenant.world.sim.cloud();
+        cloud.neutron.all("security-groups").filter(|group| group.project_id == project).count()
+    };
+    assert_eq!(groups(), 1, "Neutron makes one with the first network");
+    tenant.end().await;
+    assert_eq!(groups(), 0);
+    assert!(["leaving-1", "leaving-2"].iter().all(|name| named(tenant.world, name).is_empty()));
+    assert!(!tenant.is_known_to_keystone());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cloud_without_neutron_is_not_asked() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    world.set_services(&[("Keystone", true), ("Glance", true)]).await;
+    world.set_ready().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    for name in ["early", "unwanted"] {
+        create(&tenant, name, json!({})).await;
+        let message = says(&tenant, name, "CloudUnavailable").await;
+        assert!(message.starts_with("Neutron is not part of the cloud"), "{message}");
+    }
+    delete(&tenant, "unwanted").await;
+    assert_eq!(world.asked("/v2.0/"), 0);
+    world.set_services(&[("Keystone", true), ("Glance", true), ("Neutron", true)]).await;
+    ready(&tenant, "early").await;
+    assert!(named(&world, "unwanted").is_empty());
+}

@@ -1,0 +1,287 @@
+//! Neutron v2.0: networks, security groups and their rules.
+
+mod groups;
+mod item;
+mod kinds;
+mod list;
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+pub use self::item::Item;
+use self::kinds::{GROUPS, Kind, NETWORKS, RULES};
+use super::{
+    SimOptions,
+    http::{Answer, Outcome, Refusal, Request},
+    service::{Call, Route, Service},
+    table::Table,
+};
+
+/// Every kind of object.
+static KINDS: [&Kind; 3] = [&NETWORKS, &GROUPS, &RULES];
+
+/// The most that a network's type has room for: what OVN's tunnels leave of 1500 bytes.
+const LARGEST_MTU: u64 = 1442;
+
+/// What Neutron says it can do.
+const EXTENSIONS: [&str; 9] = [
+    "security-group",
+    "stateful-security-group",
+    "standard-attr-description",
+    "standard-attr-revisions",
+    "revision-if-match",
+    "net-mtu-writable",
+    "port-security",
+    "dns-integration",
+    "pagination",
+];
+
+/// Neutron and what it holds.
+pub struct Neutron {
+    tables: BTreeMap<&'static str, Table<Item>>,
+}
+
+impl Neutron {
+    pub(super) fn new(options: &SimOptions) -> Self {
+        Self { tables: KINDS.iter().map(|kind| (kind.collection, Table::new(options.history))).collect() }
+    }
+
+    /// All objects of a collection, such as `networks`, the oldest first.
+    pub fn all(&self, collection: &str) -> impl Iterator<Item = &Item> {
+        self.tables.get(collection).into_iter().flat_map(Table::all).map(|item| &**item)
+    }
+
+    /// An object by its id.
+    pub fn get(&self, collection: &str, id: &str) -> Option<&Item> {
+        self.tables.get(collection)?.get(id).map(|item| &**item)
+    }
+
+    /// Puts an object with these attributes there, as if its project had made it.
+    pub fn add(&mut self, now: Timestamp, collection: &str, id: &str, project_id: &str, body: Value) {
+        let Some(kind) = KINDS.iter().find(|kind| kind.collection == collection) else { return };
+        let mut item = Item::new(kind, id.to_owned(), project_id, now);
+        if let Value::Object(body) = body {
+            item.set(body);
+        }
+        self.put(kind, now, item);
+    }
+
+    /// Changes an object as if somebody had done so. False if there is none.
+    pub fn edit(&mut self, now: Timestamp, collection: &str, id: &str, edit: impl FnOnce(&mut Item)) -> bool {
+        let Some(table) = self.tables.get_mut(collection) else { return false };
+        let Some(mut item) = table.get(id).map(|item| Item::clone(item)) else { return false };
+        edit(&mut item);
+        item.touch(now);
+        table.put(now, item);
+        true
+    }
+
+    /// Deletes an object as if somebody had done so. False if there is none.
+    pub fn remove(&mut self, now: Timestamp, collection: &str, id: &str) -> bool {
+        self.tables.get_mut(collection).is_some_and(|table| table.remove(now, id).is_some())
+    }
+
+    fn table(&self, kind: &Kind) -> &Table<Item> {
+        &self.tables[kind.collection]
+    }
+
+    fn put(&mut self, kind: &Kind, now: Timestamp, item: Item) {
+        if let Some(table) = self.tables.get_mut(kind.collection) {
+            table.put(now, item);
+        }
+    }
+
+    fn create(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
+        let (asked, project) = item::asked(kind, &call.request.json(), &call.caller, true)?;
+        let project = project.unwrap_or_else(|| call.caller.project().to_owned());
+        let mut item = Item::new(kind, call.ids.uuid().to_string(), &project, call.now);
+        item.set(asked);
+        complete(kind, &mut item)?;
+        if !kind.is(&RULES) {
+            self.ensure_default_group(call.ids, call.now, &project);
+        }
+        if kind.is(&GROUPS) {
+            self.check_group(&item)?;
+        }
+        if kind.is(&RULES) {
+            self.check_rule(call, &item)?;
+        }
+        self.check_quota(call, kind, &project)?;
+        self.put(kind, call.now, item.clone());
+        if kind.is(&GROUPS) {
+            self.add_egress(call.ids, call.now, &item.id, &project);
+        }
+        if kind.is(&RULES) {
+            self.touch_group(call.now, &item);
+        }
+        Ok(Answer::json(StatusCode::CREATED, &json!({kind.member: self.shown(kind, &item)})))
+    }
+
+    /// An object as Neutron shows it, with what belongs to it.
+    fn shown(&self, kind: &Kind, item: &Item) -> Map<String, Value> {
+        let mut shown = item.shown();
+        if kind.is(&GROUPS) {
+            let rules: Vec<_> = self.rules_of(&item.id).map(Item::shown).collect();
+            shown.insert("security_group_rules".to_owned(), json!(rules));
+        }
+        shown
+    }
+
+    fn show(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
+        let (id, items) = (call.param(0), self.table(kind).view(call.as_of));
+        let item = items.get(id).filter(|item| item.is_visible_to(&call.caller)).ok_or_else(|| missing(kind, id))?;
+        Ok(Answer::ok(&json!({kind.member: self.shown(kind, item)})))
+    }
+
+    fn update(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
+        let mut item = self.own(call, kind, "update")?.clone();
+        let (asked, _) = item::asked(kind, &call.request.json(), &call.caller, false)?;
+        check_revision(call, &item)?;
+        let before = item.clone();
+        item.set(asked);
+        complete(kind, &mut item)?;
+        if kind.is(&GROUPS) {
+            self.check_group(&item)?;
+        }
+        // what is as it was is no change
+        if item != before {
+            item.touch(call.now);
+            self.put(kind, call.now, item.clone());
+        }
+        Ok(Answer::ok(&json!({kind.member: self.shown(kind, &item)})))
+    }
+
+    fn delete(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
+        let item = self.own(call, kind, "delete")?;
+        check_revision(call, item)?;
+        let item = item.clone();
+        if kind.is(&GROUPS) {
+            Self::check_end_of_group(call, &item)?;
+            let rules: Vec<String> = self.rules_of(&item.id).map(|rule| rule.id.clone()).collect();
+            for rule in rules {
+                self.remove(call.now, RULES.collection, &rule);
+            }
+        }
+        self.remove(call.now, kind.collection, &item.id);
+        if kind.is(&RULES) {
+            self.touch_group(call.now, &item);
+        }
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    }
+
+    /// An object that the caller may change.
+    fn own(&self, call: &Call<'_>, kind: &Kind, action: &str) -> Result<&Item, Refusal> {
+        let id = call.param(0);
+        let item = self.get(kind.collection, id).filter(|item| item.is_visible_to(&call.caller));
+        let item = item.ok_or_else(|| missing(kind, id))?;
+        if item.is_changeable_by(&call.caller) {
+            return Ok(item);
+        }
+        let words = format!("rule:{action}_{} is disallowed by policy", kind.member);
+        Err(Refusal::forbidden(words).of_type("PolicyNotAuthorized"))
+    }
+
+    fn check_quota(&self, call: &Call<'_>, kind: &Kind, project: &str) -> Result<(), Refusal> {
+        let used = self.table(kind).by("project_id", project).count();
+        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        if call.quotas.exceeded(project, kind.member, used, 1).is_some() {
+            let words = format!("Quota exceeded for resources: ['{}'].", kind.member);
+            return Err(Refusal::conflict(words).of_type("OverQuota"));
+        }
+        Ok(())
+    }
+}
+
+/// What Neutron makes of what is asked for.
+fn complete(kind: &Kind, item: &mut Item) -> Result<(), Refusal> {
+    let Some(mtu) = item.body.get("mtu").and_then(Value::as_u64).filter(|_| kind.is(&NETWORKS)) else {
+        return Ok(());
+    };
+    if mtu > LARGEST_MTU {
+        return Err(invalid(&format!("Requested MTU is too big, maximum is {LARGEST_MTU}")));
+    }
+    let mtu = if mtu == 0 { LARGEST_MTU } else { mtu };
+    item.body.insert("mtu".to_owned(), json!(mtu));
+    Ok(())
+}
+
+fn invalid(problem: &str) -> Refusal {
+    Refusal::bad_request(format!("Invalid input for operation: {problem}.")).of_type("InvalidInput")
+}
+
+fn missing(kind: &Kind, id: &str) -> Refusal {
+    Refusal::not_found(format!("{} {id} could not be found.", kind.called)).of_type(kind.missing)
+}
+
+/// `If-Match: revision_number=…`
+fn check_revision(call: &Call<'_>, item: &Item) -> Result<(), Refusal> {
+    let Some(header) = call.request.header("if-match") else { return Ok(()) };
+    let Some(wanted) = header.strip_prefix("revision_number=").and_then(|number| number.trim().parse::<u64>().ok())
+    else {
+        let words = "Invalid value for If-Match header, it has to be revision_number=<integer>";
+        return Err(Refusal::bad_request(words));
+    };
+    if wanted == item.revision {
+        return Ok(());
+    }
+    let words = format!("Constrained to {wanted}, but current revision is {}", item.revision);
+    Err(Refusal::new(StatusCode::PRECONDITION_FAILED, words).of_type("RevisionNumberConstraintFailed"))
+}
+
+/// What it answers about itself, and the five routes of each kind.
+macro_rules! routes {
+    ($(($kind:ident, $all:literal, $one:literal)),+ $(,)?) => {
+        [
+            Route::new("GET", "/", |_, call| Ok(versions(call))).open(),
+            Route::new("GET", "/v2.0/extensions", |_, _| Ok(extensions())),
+            $(Route::new("GET", $all, |it, call| it.list(call, &$kind)),
+            Route::new("POST", $all, |it, call| it.create(call, &$kind)),
+            Route::new("GET", $one, |it, call| it.show(call, &$kind)),
+            Route::new("PUT", $one, |it, call| it.update(call, &$kind)),
+            Route::new("DELETE", $one, |it, call| it.delete(call, &$kind)),)+
+        ]
+    };
+}
+
+impl Service for Neutron {
+    const TYPE: &'static str = "network";
+    const NAME: &'static str = "neutron";
+    const ROUTES: &'static [Route<Self>] = &routes!(
+        (NETWORKS, "/v2.0/networks", "/v2.0/networks/{network_id}"),
+        (GROUPS, "/v2.0/security-groups", "/v2.0/security-groups/{security_group_id}"),
+        (RULES, "/v2.0/security-group-rules", "/v2.0/security-group-rules/{rule_id}"),
+    );
+
+    fn refuse(&self, _: &Request, refusal: &Refusal) -> Answer {
+        let status = refusal.status;
+        if status == StatusCode::UNAUTHORIZED {
+            // the middleware in front of it
+            let words = "The request you have made requires authentication.";
+            return Answer::json(
+                status,
+                &json!({"error": {"code": status.as_u16(), "title": "Unauthorized", "message": words}}),
+            );
+        }
+        let kind = refusal.kind.map_or_else(|| format!("HTTP{}", name(status)), str::to_owned);
+        let detail = refusal.detail.as_deref().unwrap_or_default();
+        Answer::json(status, &json!({"NeutronError": {"type": kind, "message": refusal.message, "detail": detail}}))
+    }
+}
+
+/// A status as the name of an exception has it.
+fn name(status: StatusCode) -> String {
+    status.canonical_reason().unwrap_or_default().split_whitespace().collect()
+}
+
+fn versions(call: &Call<'_>) -> Answer {
+    let link = json!({"rel": "self", "href": format!("{}/network/v2.0/", call.base)});
+    Answer::ok(&json!({"versions": [{"id": "v2.0", "status": "CURRENT", "links": [link]}]}))
+}
+
+fn extensions() -> Answer {
+    let extension = |alias: &str| json!({"alias": alias, "name": alias, "description": "", "updated": "2016-01-01T00:00:00-00:00", "links": []});
+    Answer::ok(&json!({"extensions": EXTENSIONS.map(extension)}))
+}
