@@ -58,9 +58,10 @@ impl Place {
     }
 }
 
-/// Nothing that can go on is given up, however busy the machine is.
+/// Quick, with time for a machine that is busy.
 fn short() -> Limits {
-    Limits { pause: Duration::from_millis(5), continuations: 3, ..Limits::default() }
+    let (idle, pause) = (Duration::from_secs(5), Duration::from_millis(5));
+    Limits { idle, pause, continuations: 3, ..Limits::default() }
 }
 
 /// Settings that allow what is served from this machine.
