@@ -36,9 +36,9 @@ async fn a_network_lives_and_dies() {
     assert_eq!(networks.get(&made.id).await.unwrap(), Some(made.clone()));
     let changes =
         NetworkAttributes { mtu: Some(1400), description: Some("d".to_owned()), ..NetworkAttributes::default() };
-    let changed = networks.update(&made, &changes).await.unwrap();
-    assert_eq!((changed.mtu, changed.description.as_deref(), changed.revision_number), (Some(1400), Some("d"), 2));
-    let again = networks.update(&changed, &changes).await.unwrap();
+    let updated = networks.update(&made, &changes).await.unwrap();
+    assert_eq!((updated.mtu, updated.description.as_deref(), updated.revision_number), (Some(1400), Some("d"), 2));
+    let again = networks.update(&updated, &changes).await.unwrap();
     assert_eq!(again.revision_number, 2, "what is as it was is no change");
     let most = NetworkAttributes { mtu: Some(0), ..NetworkAttributes::default() };
     assert_eq!(networks.update(&again, &most).await.unwrap().mtu, Some(1442));
