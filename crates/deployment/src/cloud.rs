@@ -84,15 +84,18 @@ impl Cloud {
         if let Err(message) = crate::catalogue::Release::find(&cloud.spec.release) {
             return Ok(Outcome::blocked("UnknownRelease", message));
         }
+        let mut changed = Vec::new();
         for kind in Kind::ALL {
-            if enabled(kind, cloud) {
-                self.apply_service(kind, cloud).await?;
-            } else {
+            if !enabled(kind, cloud) {
                 self.switch_off(kind, cloud).await?;
+            } else if self.apply_service(kind, cloud).await? {
+                changed.push(kind);
             }
         }
         let wanted = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud));
         let mut missing = wanted.filter_map(|kind| match self.board.standing(kind) {
+            // how it stood before it was changed says nothing
+            _ if changed.contains(&kind) => Some((kind, None)),
             Some(standing) if standing.ready => None,
             other => Some((kind, other)),
         });
@@ -102,20 +105,21 @@ impl Cloud {
                 Outcome::blocked("ServiceStalled", format!("{}: {message}", kind.name()))
             }
             Some((kind, standing)) => {
-                let why = standing.map_or("being created".to_owned(), |s| s.message);
+                let why = standing.map_or("its object was written just now".to_owned(), |s| s.message);
                 Outcome::waiting("ServicesNotReady", format!("{}: {why}", kind.name()))
                     .within(std::time::Duration::from_mins(5))
             }
         })
     }
 
-    /// Applies the fields of a service's object that the cloud's spec sets, unless they are so already.
-    async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<(), Failure> {
+    /// Applies the fields of a service's object that the cloud's spec sets, unless they are so already. Whether the object's
+    /// spec is another one now.
+    async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<bool, Failure> {
         let api = self.service_api(kind);
         let existing = api.get_opt(kind.object()).await?;
         let paused = existing.as_ref().is_some_and(|e| e.data["spec"]["paused"] == true);
         if paused || existing.as_ref().is_some_and(|e| e.meta().deletion_timestamp.is_some()) {
-            return Ok(());
+            return Ok(false);
         }
         self.write_service(kind, cloud, existing.as_ref()).await
     }
@@ -125,13 +129,13 @@ impl Cloud {
         kind: Kind,
         cloud: &OpenStack,
         existing: Option<&DynamicObject>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let spec = declared(kind, cloud);
         let digest = hash::of(&spec);
         // that all is so does not say that nothing more is: a field that was taken back is seen by the digest
         let applied = existing.is_some_and(|e| e.annotations().get(DECLARED) == Some(&digest));
         if applied && existing.is_some_and(|e| contains(&e.data["spec"], &spec)) {
-            return Ok(());
+            return Ok(false);
         }
         let object = json!({
             "apiVersion": format!("{GROUP}/v1"),
@@ -143,8 +147,8 @@ impl Cloud {
             },
             "spec": spec,
         });
-        self.service_api(kind).patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
-        Ok(())
+        let written = self.service_api(kind).patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
+        Ok(existing.is_none_or(|e| e.meta().generation != written.meta().generation))
     }
 
     /// Deletes the object of a service that the cloud is not to have any more. It waits by itself for those that need it.

@@ -1,9 +1,12 @@
 //! `OpenStack` and its services: switched off and on, paused, deleted, given back.
 
+use std::pin::pin;
+
+use futures::TryStreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams},
 };
 use kupenstack_api::cluster::{Glance, Keystone, MariaDB, Memcached, OpenStack};
 use serde_json::{Value, json};
@@ -36,6 +39,32 @@ async fn openstack_operator_1744_a_disabled_service_is_not_awaited_and_comes_bac
     let _: Glance = stage.until("glance", |_| true).await;
     let cloud = stage.until_cloud(|c| reason(c) == "ServicesNotReady").await;
     assert_eq!(cloud.status.unwrap().ready.as_deref(), Some("3/4"));
+    stage.delete_cloud().await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cloud_that_changes_a_service_is_not_ready_by_what_that_was_before() {
+    let _only = only_cloud().await;
+    let stage = Stage::set("changed").await;
+    let running = stage.run(&["openstack"]);
+    let spec = |conf: Value| json!({"namespace": stage.namespace, "release": SPEC, "services": {"keystone": {"conf": conf}, "glance": {"enabled": false}}});
+    stage.apply_cloud(spec(json!({}))).await;
+    for (kind, name) in [("MariaDB", "mariadb"), ("Memcached", "memcached"), ("Keystone", "keystone")] {
+        stage.until_exists(kind, name).await;
+        stage.pretend_ready(kind, name).await;
+    }
+    let ready = stage.until_cloud(|c| reason(c) == "Ready").await;
+    let only = WatchParams::default().fields("metadata.name=default");
+    let news = stage.clouds().watch(&only, &ready.resource_version().unwrap()).await.unwrap();
+    stage.apply_cloud(spec(json!({"DEFAULT": {"debug": true}}))).await;
+    let judged = news.try_filter_map(async |event| {
+        let WatchEvent::Modified(cloud) = event else { return Ok(None) };
+        let judged = cloud.status.as_ref().and_then(|s| s.observed_generation) > ready.metadata.generation;
+        Ok(judged.then_some(cloud))
+    });
+    let first = pin!(judged).try_next().await.unwrap().unwrap();
+    assert_eq!(reason(&first), "ServicesNotReady");
     stage.delete_cloud().await;
     running.stop().await;
 }
