@@ -113,7 +113,7 @@ struct News {
 
 impl News {
     fn is_empty(&self) -> bool {
-        !self.everything && self.resources.is_empty()
+        !self.everything && self.owners.is_empty() && self.resources.is_empty()
     }
 
     fn concern(&self, uid: Option<&String>, recorded: Option<&str>) -> bool {

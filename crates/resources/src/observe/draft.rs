@@ -1,6 +1,6 @@
 //! One list on its way: nothing of it counts before it is complete.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kupenstack_core::ownership::ClusterId;
 use tokio::time::Instant;
@@ -81,7 +81,10 @@ impl<R: Listed> Draft<R> {
             news = News::default();
         }
         state.round = round;
-        state.writes.retain(|_, ended| ended.is_none_or(|ended| ended >= began));
+        let State { writes, kept, .. } = &mut *state;
+        let counts_now = writes.extract_if(|_, ended| ended.is_some_and(|ended| ended < began));
+        let counts_now: HashSet<String> = counts_now.map(|(uid, _)| uid).collect();
+        news.owners.extend(without_resource(counts_now, kept));
         state.several = several(&state.kept);
         // they are looked at again until there is one left
         for (uid, resources) in &state.several {
@@ -90,6 +93,14 @@ impl<R: Listed> Draft<R> {
         }
         Finished { moving: !news.is_empty() || !state.writes.is_empty(), news }
     }
+}
+
+/// Those of the objects that a list shows nothing of, though it began after they were written to: others were faster.
+fn without_resource<R>(mut uids: HashSet<String>, kept: &HashMap<String, Kept<R>>) -> HashSet<String> {
+    if !uids.is_empty() {
+        kept.values().for_each(|kept| drop(uids.remove(&*kept.owner)));
+    }
+    uids
 }
 
 /// The UID in the mark, if the mark is this cluster's.

@@ -180,3 +180,14 @@ async fn an_object_with_two_resources_is_looked_at_until_it_has_one() {
     list(&census, &both[1..]);
     assert!(census.strays("u1", "b").is_empty());
 }
+
+#[tokio::test]
+async fn what_others_deleted_before_a_list_could_show_it_is_missed() {
+    let census = census();
+    list(&census, &[thing("b", "u2", 1)]);
+    drop(census.writing("u1".to_owned()));
+    drop(census.writing("u2".to_owned()));
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert_eq!(owners(&list(&census, &[thing("b", "u2", 1)])), ["u1"]);
+    assert!(owners(&list(&census, &[thing("b", "u2", 1)])).is_empty(), "it is told once");
+}

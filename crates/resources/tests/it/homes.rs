@@ -228,8 +228,8 @@ async fn a_project_is_found_and_removed_among_more_than_a_thousand() {
     let projects = (named.project().await, renamed.project().await);
     edit(&world, "projects", &projects.1, json!({"name": "renamed"}));
     renamed.until_namespace(|namespace| namespace.annotations()[PROJECT_NAME] == "renamed").await;
-    assert!(world.sim.cloud().keystone.revoke(&projects.0, &named.user().unwrap().id, "member"));
     let user = named.user().unwrap().id;
+    assert!(world.sim.cloud().keystone.revoke(&projects.0, &user, "member"));
     eventually("the grant", async || world.sim.cloud().keystone.has_role(&projects.0, &user, "member")).await;
     assert_eq!((named.project().await, renamed.project().await), projects);
     named.end().await;
