@@ -98,7 +98,9 @@ impl<R: Listed> Draft<R> {
 /// Those of the objects that a list shows nothing of, though it began after they were written to: others were faster.
 fn without_resource<R>(mut uids: HashSet<String>, kept: &HashMap<String, Kept<R>>) -> HashSet<String> {
     if !uids.is_empty() {
-        kept.values().for_each(|kept| drop(uids.remove(&*kept.owner)));
+        for kept in kept.values() {
+            uids.remove(&*kept.owner);
+        }
     }
     uids
 }
