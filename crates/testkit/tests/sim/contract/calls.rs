@@ -352,7 +352,6 @@ pub(super) fn ends() -> Vec<Call> {
         keystone("delete what is not registered", Admin, "DELETE /v3/registered_limits/{registered}"),
         keystone("delete the project", Admin, "DELETE /v3/projects/{project}"),
         keystone("delete no project", Admin, "DELETE /v3/projects/{project}"),
-        keystone("a user whose default project is gone", Admin, "GET /v3/users/{user}"),
         keystone("a token of a project that is gone", Member, "GET /v3/users/{user}"),
         glance("images of a project that is gone", Member, "GET /v2/images"),
         keystone("delete the user", Admin, "DELETE /v3/users/{user}"),
