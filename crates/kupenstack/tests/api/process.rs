@@ -88,7 +88,7 @@ async fn the_resources_account_suffices_to_watch_and_to_tell() {
 async fn what_cannot_run_ends_with_an_error() {
     let stage = shared().await;
     for (argument, words) in [
-        ("--controllers=projects,nova", "no controller is named nova; there are: openstack,"),
+        ("--controllers=projects,cinder", "no controller is named cinder; there are: openstack,"),
         ("--work-dir=/dev/null/work", "/dev/null/work (--work-dir)"),
     ] {
         let mut command = Command::new(PROGRAM);
