@@ -1,10 +1,15 @@
 //! The definitions of all kinds, for the command that writes them to files.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition,
+};
 use kube::CustomResourceExt;
 
 use crate::{
-    cluster::{Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ},
+    cluster::{
+        Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
+        ServiceResource,
+    },
     resources::{ClusterImage, Flavor, Image, Network},
 };
 
@@ -12,16 +17,16 @@ use crate::{
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
         OpenStack::crd(),
-        MariaDB::crd(),
-        Memcached::crd(),
-        Keystone::crd(),
-        Glance::crd(),
-        RabbitMQ::crd(),
-        Placement::crd(),
-        OVN::crd(),
-        Neutron::crd(),
-        Libvirt::crd(),
-        Nova::crd(),
+        of_service::<MariaDB>(),
+        of_service::<Memcached>(),
+        of_service::<Keystone>(),
+        of_service::<Glance>(),
+        of_service::<RabbitMQ>(),
+        of_service::<Placement>(),
+        of_service::<OVN>(),
+        of_service::<Neutron>(),
+        of_service::<Libvirt>(),
+        of_service::<Nova>(),
         Image::crd(),
         ClusterImage::crd(),
         Flavor::crd(),
@@ -29,6 +34,31 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ];
     all.iter_mut().for_each(describe);
     all
+}
+
+/// The definition of a kind that stands for a service, with the columns that they all have.
+fn of_service<K: CustomResourceExt + ServiceResource>() -> CustomResourceDefinition {
+    let column = |name: &str, type_: &str, json_path: &str, priority| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: json_path.to_owned(),
+        priority,
+        ..CustomResourceColumnDefinition::default()
+    };
+    let columns = [
+        column("Ready", "string", ".status.conditions[?(@.type=='Ready')].status", None),
+        column("Status", "string", ".status.conditions[?(@.type=='Ready')].reason", None),
+        column("Release", "string", ".status.release", None),
+        column("Revision", "integer", ".status.revision", None),
+        column("Age", "date", ".metadata.creationTimestamp", None),
+        column("Endpoint", "string", ".status.endpoint", Some(1)),
+        column("Message", "string", ".status.conditions[?(@.type=='Ready')].message", Some(1)),
+    ];
+    let mut crd = K::crd();
+    for version in &mut crd.spec.versions {
+        version.additional_printer_columns = Some(columns.to_vec());
+    }
+    crd
 }
 
 /// Gives the kind its spec's description: `kubectl explain KIND` shows it, and the derived one says nothing.

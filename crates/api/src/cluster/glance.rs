@@ -19,14 +19,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, service_k
     category = "kupenstack",
     status = "ServiceStatus",
     derive = "PartialEq",
-    validation = Rule::new("self.metadata.name == 'glance'").message("the name must be 'glance': one cloud has one Glance"),
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
-    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
-    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+    validation = Rule::new("self.metadata.name == 'glance'").message("the name must be 'glance': one cloud has one Glance")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GlanceSpec {

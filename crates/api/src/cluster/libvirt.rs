@@ -21,14 +21,7 @@ use super::service::{
     category = "kupenstack",
     status = "ServiceStatus",
     derive = "PartialEq",
-    validation = Rule::new("self.metadata.name == 'libvirt'").message("the name must be 'libvirt': one cloud has one Libvirt"),
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
-    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
-    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+    validation = Rule::new("self.metadata.name == 'libvirt'").message("the name must be 'libvirt': one cloud has one Libvirt")
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = flat_rules("Libvirt", &["libvirt", "qemu"])))]

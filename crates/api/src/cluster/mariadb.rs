@@ -17,14 +17,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, VolumeClaim, file_rule
     category = "kupenstack",
     status = "ServiceStatus",
     derive = "PartialEq",
-    validation = Rule::new("self.metadata.name == 'mariadb'").message("the name must be 'mariadb': one cloud has one MariaDB"),
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
-    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
-    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+    validation = Rule::new("self.metadata.name == 'mariadb'").message("the name must be 'mariadb': one cloud has one MariaDB")
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = file_rules("MariaDB", &[])))]

@@ -19,14 +19,7 @@ use super::service::{CommonSpec, ServiceStatus, Settings, file_rules, service_ki
     category = "kupenstack",
     status = "ServiceStatus",
     derive = "PartialEq",
-    validation = Rule::new("self.metadata.name == 'placement'").message("the name must be 'placement': one cloud has one Placement"),
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Release","type":"string","jsonPath":".status.release"}"#,
-    printcolumn = r#"{"name":"Revision","type":"integer","jsonPath":".status.revision"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint","priority":1}"#,
-    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
+    validation = Rule::new("self.metadata.name == 'placement'").message("the name must be 'placement': one cloud has one Placement")
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = file_rules("Placement", &["policy", "logging"])))]
