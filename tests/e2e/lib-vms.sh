@@ -133,3 +133,31 @@ left_on_nodes() {
   done
   vm_processes
 }
+
+# Hypervisors hold what is the cloud's; only their own pods can take it away.
+clean_nodes() {
+  local pair pod
+  for pair in neutron:ovn-metadata-agent libvirt:libvirt ovn:openvswitch-vswitchd; do
+    for pod in $(k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name); do
+      k exec "$pod" -- bash /scripts/clean-node.sh || return
+    done
+  done
+}
+
+# Checks: what a cloud with its services up is for.
+check_vms() {
+  ok "a client pod" client
+  ok "every labelled node is a hypervisor" within 90 all_hypervisors
+  ok "a way to the network outside" way_outside
+  ok "image, flavor, networks, router" networks
+  ok "a VM" server 1
+  ok "a floating IP" floating_ip
+  ok "the VM answers HTTP through it" within 60 answers
+  ok "it knows its metadata" metadata
+  ok "its console has a log" console
+  ok "its console has a page" console_page
+  if [ "$(running_nodes | wc -l)" -gt 1 ]; then
+    ok "a VM on the second node" server 2 "echo PEER: \$(wget -q -T 5 -O - http://$(sibling_ip)/ | head -n 1)"
+    ok "it reaches the first one" within 60 other_node_reached
+  fi
+}

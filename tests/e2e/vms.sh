@@ -69,14 +69,6 @@ one_by_one() {
 switched_off() { patch '{"nova": {"enabled": false}}' && within 60 is InUse reason nova; }
 gone() { k wait --for=delete "$1/$1" --timeout=180s; }
 
-clean_nodes() {
-  local pair pod
-  for pair in neutron:ovn-metadata-agent libvirt:libvirt ovn:openvswitch-vswitchd; do
-    for pod in $(k get pods -l "application=${pair%%:*},component=${pair#*:}" -o name); do
-      k exec "$pod" -- bash /scripts/clean-node.sh || return
-    done
-  done
-}
 removed() { kubectl delete openstack default --timeout=300s && is '' k get daemonsets,deployments,statefulsets -l release_group -o name; }
 
 main() {
@@ -92,20 +84,7 @@ main() {
   ok "that no node is to have VMs is told" within 300 no_hypervisor
   ok "nodes get the label" labelled
   ok "all services are ready" ready
-  ok "a client pod" client
-  ok "every labelled node is a hypervisor" within 90 all_hypervisors
-  ok "a way to the network outside" way_outside
-  ok "image, flavor, networks, router" networks
-  ok "a VM" server 1
-  ok "a floating IP" floating_ip
-  ok "the VM answers HTTP through it" within 60 answers
-  ok "it knows its metadata" metadata
-  ok "its console has a log" console
-  ok "its console has a page" console_page
-  if [ "$nodes" -gt 1 ]; then
-    ok "a VM on the second node" server 2 "echo PEER: \$(wget -q -T 5 -O - http://$(sibling_ip)/ | head -n 1)"
-    ok "it reaches the first one" within 60 other_node_reached
-  fi
+  check_vms
   before=$(revisions)
   ok "VMs outlive all pods of their nodes at once" survive
   ok "and the cloud is well again" ready
