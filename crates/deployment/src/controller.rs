@@ -162,7 +162,6 @@ pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &
         node_selectors: object.node_selectors(),
         own: object.own(),
         volume: object.volume().cloned(),
-        fernet: object.fernet().cloned(),
         status: object.status().cloned().unwrap_or_default(),
         retry: object.meta().annotations.as_ref().and_then(|a| a.get(crate::RETRY)).cloned(),
     }

@@ -8,7 +8,7 @@ use futures::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
-use kupenstack_api::cluster::{CommonSpec, Conf, Fernet, NodeSelector, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
+use kupenstack_api::cluster::{CommonSpec, Conf, NodeSelector, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -260,7 +260,6 @@ pub(crate) struct Request {
     pub(crate) node_selectors: BTreeMap<&'static str, NodeSelector>,
     pub(crate) own: Own,
     pub(crate) volume: Option<VolumeClaim>,
-    pub(crate) fernet: Option<Fernet>,
     pub(crate) status: ServiceStatus,
     /// Value of the annotation [`crate::RETRY`].
     pub(crate) retry: Option<String>,

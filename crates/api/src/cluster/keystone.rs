@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ServiceStatus, Settings, file_rules, service_kind};
+use super::service::{CommonSpec, Own, ServiceStatus, Settings, file_rules, service_kind};
 
 /// The identity service: projects, users, tokens and the catalogue of all services.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +96,7 @@ service_kind!(Keystone {
         set.and_then(|r| r.api).map(|n| ("api", n)).into_iter().collect()
     }
 
-    fn fernet(&self) -> Option<&Fernet> {
-        self.spec.fernet.as_ref()
+    fn own(&self) -> Own {
+        Own::Keystone(self.spec.fernet.clone())
     }
 });

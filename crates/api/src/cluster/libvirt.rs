@@ -6,9 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{
-    CommonSpec, NodeSelector, ServiceStatus, Settings, flat_rules, node_selector_schema, service_kind,
-};
+use super::service::{CommonSpec, ComputeNodes, NodeSelector, ServiceStatus, Settings, flat_rules, service_kind};
 
 /// libvirtd on every node with VMs: starts them, and leaves them running when it ends itself.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,10 +28,9 @@ pub struct LibvirtSpec {
     #[serde(flatten)]
     pub common: CommonSpec,
 
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
+    /// Where VMs are.
+    #[serde(flatten)]
+    pub nodes: ComputeNodes,
 }
 
 /// `Libvirt` as a part of `OpenStack`: every field that is set here is set on the `Libvirt` object.
@@ -49,14 +46,13 @@ pub struct LibvirtTemplate {
     #[serde(flatten)]
     pub settings: Settings,
 
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
+    /// Where VMs are.
+    #[serde(flatten)]
+    pub nodes: ComputeNodes,
 }
 
 service_kind!(Libvirt {
     fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("libvirt", self.spec.compute_nodes.clone())])
+        BTreeMap::from([("libvirt", self.spec.nodes.compute_nodes.clone())])
     }
 });

@@ -29,8 +29,8 @@ pub use ovn::{Datapath, OVN, OVNNetworking, OVNSpec, OVNTemplate};
 pub use placement::{Placement, PlacementReplicas, PlacementSpec, PlacementTemplate};
 pub use rabbitmq::{RabbitMQ, RabbitMQSpec, RabbitMQTemplate};
 pub use service::{
-    CommonSpec, Conf, DeletionPolicy, FailedChange, NodeSelector, Own, ServiceResource, ServiceStatus, Settings, Step,
-    StepState, VolumeClaim, no_section,
+    CommonSpec, ComputeNodes, Conf, DeletionPolicy, FailedChange, NodeSelector, Own, ServiceResource, ServiceStatus,
+    Settings, Step, StepState, VolumeClaim, no_section,
 };
 
 /// API group of the kinds in this module.

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, NodeSelector, Own, ServiceStatus, Settings, node_selector_schema, service_kind};
+use super::service::{CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, service_kind};
 
 /// The network service: networks, routers, addresses and security groups, made by OVN.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,10 +85,9 @@ pub struct NeutronNetworks {
     )]
     pub flat_networks: Option<Vec<String>>,
 
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
+    /// Where VMs are.
+    #[serde(flatten)]
+    pub nodes: ComputeNodes,
 }
 
 service_kind!(Neutron {
@@ -98,7 +97,7 @@ service_kind!(Neutron {
     }
 
     fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("ovn_metadata_agent", self.spec.networks.compute_nodes.clone())])
+        BTreeMap::from([("ovn_metadata_agent", self.spec.networks.nodes.compute_nodes.clone())])
     }
 
     fn own(&self) -> Own {

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, NodeSelector, Own, ServiceStatus, Settings, node_selector_schema, service_kind};
+use super::service::{CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, service_kind};
 
 /// The compute service: VMs, on every node that has the label of those that carry them.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,10 +99,9 @@ pub struct NovaHypervisors {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub abandon_servers: bool,
 
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
+    /// Where VMs are.
+    #[serde(flatten)]
+    pub nodes: ComputeNodes,
 }
 
 /// Who computes what a VM does.
@@ -139,7 +138,7 @@ service_kind!(Nova {
     }
 
     fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("compute", self.spec.hypervisors.compute_nodes.clone())])
+        BTreeMap::from([("compute", self.spec.hypervisors.nodes.compute_nodes.clone())])
     }
 
     fn own(&self) -> Own {

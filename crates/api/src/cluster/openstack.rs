@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{
     configuration::CommonConf,
@@ -128,33 +129,42 @@ pub struct Storage {
     pub deletion_policy: Option<DeletionPolicy>,
 }
 
+/// Services that a cloud has unless its spec says otherwise.
+const BY_DEFAULT: [&str; 4] = ["MariaDB", "Memcached", "Keystone", "Glance"];
+
+/// Services, and those that they need.
+const NEEDS: [(&str, &[&str]); 6] = [
+    ("Keystone", &["MariaDB", "Memcached"]),
+    ("Glance", &["MariaDB", "Memcached", "Keystone"]),
+    ("Placement", &["MariaDB", "Memcached", "Keystone"]),
+    ("Neutron", &["MariaDB", "Memcached", "Keystone", "RabbitMQ", "OVN"]),
+    ("Libvirt", &["OVN"]),
+    ("Nova", &["MariaDB", "Memcached", "Keystone", "Glance", "RabbitMQ", "Placement", "Neutron", "Libvirt"]),
+];
+
+/// The rules by which what an enabled service needs can't be disabled.
+fn rules_of_needs() -> Vec<Value> {
+    let enabled =
+        |name: &str| format!("self.?{}.?enabled.orValue({})", name.to_lowercase(), BY_DEFAULT.contains(&name));
+    let rule = |dependent: &str, needed: &str| {
+        let (field, other) = (needed.to_lowercase(), dependent.to_lowercase());
+        let remedy = if BY_DEFAULT.contains(&needed) {
+            format!("keep it, or set {other}.enabled to false too")
+        } else {
+            format!("set it to true too, or set {other}.enabled to false")
+        };
+        json!({
+            "rule": format!("{} || !{}", enabled(needed), enabled(dependent)),
+            "message": format!("{field}.enabled: {dependent} needs {needed}; {remedy}"),
+        })
+    };
+    NEEDS.iter().flat_map(|(dependent, needs)| needs.iter().map(move |needed| rule(dependent, needed))).collect()
+}
+
 /// Settings of the single services.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?keystone.?enabled.orValue(true)", "message": "mariadb.enabled: Keystone needs MariaDB; keep it, or set keystone.enabled to false too"},
-    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?keystone.?enabled.orValue(true)", "message": "memcached.enabled: Keystone needs Memcached; keep it, or set keystone.enabled to false too"},
-    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "mariadb.enabled: Glance needs MariaDB; keep it, or set glance.enabled to false too"},
-    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "memcached.enabled: Glance needs Memcached; keep it, or set glance.enabled to false too"},
-    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?glance.?enabled.orValue(true)", "message": "keystone.enabled: Glance needs Keystone; keep it, or set glance.enabled to false too"},
-    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "mariadb.enabled: Placement needs MariaDB; keep it, or set placement.enabled to false too"},
-    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "memcached.enabled: Placement needs Memcached; keep it, or set placement.enabled to false too"},
-    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?placement.?enabled.orValue(false)", "message": "keystone.enabled: Placement needs Keystone; keep it, or set placement.enabled to false too"},
-    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "mariadb.enabled: Neutron needs MariaDB; keep it, or set neutron.enabled to false too"},
-    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "memcached.enabled: Neutron needs Memcached; keep it, or set neutron.enabled to false too"},
-    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?neutron.?enabled.orValue(false)", "message": "keystone.enabled: Neutron needs Keystone; keep it, or set neutron.enabled to false too"},
-    {"rule": "self.?rabbitmq.?enabled.orValue(false) || !self.?neutron.?enabled.orValue(false)", "message": "rabbitmq.enabled: Neutron needs RabbitMQ; set it to true too, or set neutron.enabled to false"},
-    {"rule": "self.?ovn.?enabled.orValue(false) || !self.?neutron.?enabled.orValue(false)", "message": "ovn.enabled: Neutron needs OVN; set it to true too, or set neutron.enabled to false"},
-    {"rule": "self.?ovn.?enabled.orValue(false) || !self.?libvirt.?enabled.orValue(false)", "message": "ovn.enabled: Libvirt needs OVN; set it to true too, or set libvirt.enabled to false"},
-    {"rule": "self.?mariadb.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "mariadb.enabled: Nova needs MariaDB; keep it, or set nova.enabled to false too"},
-    {"rule": "self.?memcached.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "memcached.enabled: Nova needs Memcached; keep it, or set nova.enabled to false too"},
-    {"rule": "self.?keystone.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "keystone.enabled: Nova needs Keystone; keep it, or set nova.enabled to false too"},
-    {"rule": "self.?glance.?enabled.orValue(true) || !self.?nova.?enabled.orValue(false)", "message": "glance.enabled: Nova needs Glance; keep it, or set nova.enabled to false too"},
-    {"rule": "self.?rabbitmq.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "rabbitmq.enabled: Nova needs RabbitMQ; set it to true too, or set nova.enabled to false"},
-    {"rule": "self.?placement.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "placement.enabled: Nova needs Placement; set it to true too, or set nova.enabled to false"},
-    {"rule": "self.?neutron.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "neutron.enabled: Nova needs Neutron; set it to true too, or set nova.enabled to false"},
-    {"rule": "self.?libvirt.?enabled.orValue(false) || !self.?nova.?enabled.orValue(false)", "message": "libvirt.enabled: Nova needs Libvirt; set it to true too, or set nova.enabled to false"},
-]))]
+#[schemars(extend("x-kubernetes-validations" = rules_of_needs()))]
 pub struct Services {
     /// The database.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::service::{
-    CommonSpec, NodeSelector, Own, ServiceStatus, Settings, VolumeClaim, flat_rules, node_selector_schema, service_kind,
+    CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, VolumeClaim, flat_rules,
+    node_selector_schema, service_kind,
 };
 
 /// OVN and Open vSwitch: the virtual networks of VMs, and where they meet networks outside.
@@ -87,10 +88,9 @@ pub struct OVNNetworking {
     #[schemars(schema_with = "cards_schema")]
     pub external_interfaces: BTreeMap<String, String>,
 
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
+    /// Where VMs are.
+    #[serde(flatten)]
+    pub nodes: ComputeNodes,
 
     /// The label of those nodes with VMs that lead to networks outside; all of them when absent.
     #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
@@ -114,8 +114,8 @@ service_kind!(OVN {
     }
 
     fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        let OVNNetworking { compute_nodes, gateway_nodes, .. } = self.spec.networking.clone();
-        BTreeMap::from([("ovn_controller", compute_nodes), ("ovn_controller_gw", gateway_nodes)])
+        let OVNNetworking { nodes, gateway_nodes, .. } = self.spec.networking.clone();
+        BTreeMap::from([("ovn_controller", nodes.compute_nodes), ("ovn_controller_gw", gateway_nodes)])
     }
 
     fn own(&self) -> Own {

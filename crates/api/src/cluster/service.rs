@@ -220,12 +220,24 @@ pub struct ServiceStatus {
 /// One label that a node must have: its name and its value. Empty when nothing is said.
 pub type NodeSelector = BTreeMap<String, String>;
 
+/// Which nodes carry VMs, for a service that runs there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComputeNodes {
+    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
+    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
+    #[schemars(schema_with = "node_selector_schema")]
+    pub compute_nodes: NodeSelector,
+}
+
 /// What only one kind of service has in its spec.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Own {
     /// Nothing.
     #[default]
     None,
+    /// How token keys are replaced.
+    Keystone(Option<Fernet>),
     /// Virtual networks and where they meet others.
     Ovn(OVNNetworking),
     /// Networks that users see.
@@ -255,10 +267,6 @@ pub trait ServiceResource: HasConditions {
     /// What no other kind has.
     fn own(&self) -> Own {
         Own::None
-    }
-    /// How token keys are replaced, for the kind that has them.
-    fn fernet(&self) -> Option<&Fernet> {
-        None
     }
 }
 

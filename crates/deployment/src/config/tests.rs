@@ -26,7 +26,6 @@ pub(super) fn request(spec: Value) -> Request {
         volume: None,
         status: ServiceStatus::default(),
         retry: None,
-        fernet: None,
     }
 }
 

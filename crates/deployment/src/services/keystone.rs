@@ -3,7 +3,7 @@
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
 use kube::Client;
-use kupenstack_api::cluster::OpenStackSpec;
+use kupenstack_api::cluster::{Fernet, OpenStackSpec, Own};
 use kupenstack_openstack::{CloudConfig, Credentials, DomainRef, Interface, ProjectScope};
 use serde_json::{Value, json};
 
@@ -21,6 +21,13 @@ use crate::{
 const TOKEN_KEYS: &str = "keystone-fernet-keys";
 
 pub(crate) struct Keystone;
+
+fn fernet_of(request: &Request) -> Option<&Fernet> {
+    match &request.own {
+        Own::Keystone(fernet) => fernet.as_ref(),
+        _ => None,
+    }
+}
 
 impl Service for Keystone {
     fn kind(&self) -> Kind {
@@ -91,7 +98,7 @@ impl Service for Keystone {
     }
 
     fn refusal(&self, request: &Request, values: &Value) -> Option<String> {
-        Schedule::of(request.fernet.as_ref(), values).err()
+        Schedule::of(fernet_of(request), values).err()
     }
 
     fn upkeep<'a>(
@@ -102,7 +109,7 @@ impl Service for Keystone {
     ) -> BoxFuture<'a, Result<Option<(&'static str, String)>, Error>> {
         async move {
             // a schedule that can't be was refused before
-            let Ok(schedule) = Schedule::of(request.fernet.as_ref(), values) else { return Ok(None) };
+            let Ok(schedule) = Schedule::of(fernet_of(request), values) else { return Ok(None) };
             let now = Timestamp::now();
             let done = fernet::rotate_when_due(client, &request.namespace, TOKEN_KEYS, &schedule, now).await?;
             Ok(done.map(|note| ("KeysRotated", note)))
