@@ -125,13 +125,13 @@ fn merged(
     });
     let winners = layers::winners(layers, raw.as_ref(), &raw_origin);
 
-    let mut conf = Map::new();
     let merged = layers::merged(layers);
-    match service.format() {
-        Format::Flat(_) => conf.extend(merged.into_iter().map(|(section, options)| (section, json!(options)))),
-        Format::Oslo | Format::Sections if merged.is_empty() => {}
-        Format::Oslo | Format::Sections => drop(conf.insert(object.to_owned(), json!(merged))),
-    }
+    let mut conf: Map<_, _> = match service.format() {
+        Format::Flat(_) => merged.into_iter().map(|(section, options)| (section, json!(options))).collect(),
+        Format::Oslo | Format::Sections => {
+            (!merged.is_empty()).then(|| (object.to_owned(), json!(merged))).into_iter().collect()
+        }
+    };
     let mut effective = effective(service, release, &winners);
     let mut secrets = secrets(service, release, &winners);
     for file in files {

@@ -141,37 +141,45 @@ async fn replace_stuck(
     workloads: &Workloads,
     of_release: &ListParams,
 ) -> Result<(), Error> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let mut updates: BTreeMap<String, String> = BTreeMap::new();
     for set in &workloads.stateful_sets {
-        let Some(update) = set.status.as_ref().and_then(|s| s.update_revision.as_ref()) else { continue };
-        let labels = set.spec.as_ref().and_then(|s| s.selector.match_labels.clone()).unwrap_or_default();
-        replace_failing(&pods, &labels, update).await?;
+        updates.extend(set.uid().zip(set.status.as_ref().and_then(|s| s.update_revision.clone())));
     }
     let stuck: Vec<_> = workloads.daemon_sets.iter().filter(|set| earlier(set) > 0).collect();
-    if stuck.is_empty() {
-        return Ok(());
+    if !stuck.is_empty() {
+        let revisions: Vec<ControllerRevision> = listed(client, namespace, of_release).await?;
+        for set in stuck {
+            let of_set = |r: &&ControllerRevision| is_of(*r, set.uid().as_ref());
+            let newest = revisions.iter().filter(of_set).max_by_key(|r| r.revision);
+            updates.extend(set.uid().zip(newest.and_then(|r| r.labels().get(REVISION).cloned())));
+        }
     }
-    let revisions: Vec<ControllerRevision> = listed(client, namespace, of_release).await?;
-    for set in stuck {
-        let of_set = |r: &&ControllerRevision| r.owner_references().iter().any(|o| Some(&o.uid) == set.uid().as_ref());
-        let newest = revisions.iter().filter(of_set).max_by_key(|r| r.revision);
-        let Some(update) = newest.and_then(|r| r.labels().get(REVISION)) else { continue };
-        let labels = set.spec.as_ref().and_then(|s| s.selector.match_labels.clone()).unwrap_or_default();
-        replace_failing(&pods, &labels, update).await?;
-    }
-    Ok(())
+    replace_failing(client, namespace, of_release, &updates).await
 }
 
-/// Deletes those of the selected pods that fail and are not of this revision.
-async fn replace_failing(pods: &Api<Pod>, labels: &BTreeMap<String, String>, update: &str) -> Result<(), Error> {
-    let selector = labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
-    for pod in pods.list(&ListParams::default().labels(&selector)).await? {
-        let earlier = pod.labels().get(REVISION).is_some_and(|of| of != update);
+fn is_of(object: &impl ResourceExt, uid: Option<&String>) -> bool {
+    object.owner_references().iter().any(|owner| Some(&owner.uid) == uid)
+}
+
+/// Deletes pods that fail and are not of their set's revision. The revisions are by the sets' UIDs.
+async fn replace_failing(
+    client: &Client,
+    namespace: &str,
+    of_release: &ListParams,
+    updates: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    if updates.is_empty() {
+        return Ok(());
+    }
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for pod in pods.list(of_release).await? {
+        let update = updates.iter().find(|(set, _)| is_of(&pod, Some(*set))).map(|(_, update)| update);
+        let earlier = update.is_some_and(|update| pod.labels().get(REVISION).is_some_and(|of| of != update));
         if !earlier || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
             continue;
         }
         tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
-        delete_this(pods, &pod.name_any(), pod.uid()).await?;
+        delete_this(&pods, &pod.name_any(), pod.uid()).await?;
     }
     Ok(())
 }
