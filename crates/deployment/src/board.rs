@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, future::ready, stream::BoxStream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
 use kupenstack_api::{HasConditions, cluster::ServiceResource};
 use kupenstack_core::conditions;
@@ -15,9 +16,29 @@ use crate::{
     services::typed,
 };
 
+/// An object with a spec as it was at some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    uid: Option<String>,
+    generation: Option<i64>,
+}
+
+impl Version {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self { uid: meta.uid.clone(), generation: meta.generation }
+    }
+
+    /// Whether this was before the other, or of another object of the name.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        self.uid != other.uid || self.generation < other.generation
+    }
+}
+
 /// Where one service stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
+    /// What of the object this is about.
+    pub(crate) version: Version,
     /// As declared.
     pub(crate) ready: bool,
     /// Requests are answered, perhaps not by what is declared now.
@@ -25,6 +46,14 @@ pub(crate) struct Standing {
     pub(crate) stalled: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
+}
+
+impl Standing {
+    /// What is left of it once the object has another spec.
+    pub(crate) fn changed_just_now(self) -> Self {
+        let (reason, message) = ("Pending".to_owned(), "its object was written just now".to_owned());
+        Self { ready: false, stalled: false, reason, message, ..self }
+    }
 }
 
 /// Watches the objects of every service kind in the cloud's namespace.
@@ -103,6 +132,7 @@ where
         Some(match &object.0 {
             Ok(object) => standing_of(object),
             Err(invalid) => Standing {
+                version: Version::of(&invalid.metadata),
                 ready: false,
                 available: false,
                 stalled: true,
@@ -136,6 +166,7 @@ fn standing_of<K: ResourceExt + HasConditions>(object: &K) -> Standing {
     };
     let ready = !deleting && conditions::is_ready(all, object.meta().generation);
     Standing {
+        version: Version::of(object.meta()),
         ready,
         available: !deleting && (ready || conditions::is_true(all, conditions::AVAILABLE)),
         stalled: conditions::find(all, conditions::STALLED).is_some(),

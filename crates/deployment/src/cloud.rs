@@ -1,6 +1,6 @@
 //! `OpenStack`: creates the service objects and sums them up.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Settings,
-    board::{Board, Standing},
+    board::{Board, Standing, Version},
     removal::delete,
     service::{Format, Kind},
     services,
@@ -46,6 +46,11 @@ pub(crate) fn controller(
     ("openstack", controller.run(Arc::new(reconciler), context.clone()).boxed())
 }
 
+/// What the services' objects are now.
+type Versions = BTreeMap<Kind, Version>;
+/// How services stand that have an object.
+type Standings = BTreeMap<Kind, Standing>;
+
 struct Cloud {
     client: Client,
     namespace: String,
@@ -64,12 +69,15 @@ impl Reconcile<OpenStack> for Cloud {
                 // nothing is made in this pass: the object may have been deleted before the finalizer could hold it
                 return Ok(Outcome::waiting("Starting", "looked at again at once, with its finalizer"));
             }
-            let outcome = if cloud.meta().deletion_timestamp.is_some() {
-                self.remove(&api, &cloud).await?
+            let (outcome, standings) = if cloud.meta().deletion_timestamp.is_some() {
+                (self.remove(&api, &cloud).await?, self.standings(&Versions::new()))
+            } else if let Some(refused) = self.refusal(&cloud) {
+                (refused, self.standings(&Versions::new()))
             } else {
-                self.converge(&cloud).await?
+                let standings = self.standings(&self.apply(&cloud).await?);
+                (judge(&cloud, &standings), standings)
             };
-            self.report(&api, &cloud, &outcome).await?;
+            self.report(&api, &cloud, &standings, &outcome).await?;
             Ok(outcome)
         }
         .boxed()
@@ -77,51 +85,50 @@ impl Reconcile<OpenStack> for Cloud {
 }
 
 impl Cloud {
-    async fn converge(&self, cloud: &OpenStack) -> Result<Outcome, Failure> {
+    /// Why nothing can be made of the cloud's spec.
+    fn refusal(&self, cloud: &OpenStack) -> Option<Outcome> {
         if let Some(message) = out_of_reach(cloud, &self.namespace) {
-            return Ok(Outcome::blocked(reason::INVALID_SPEC, message));
+            return Some(Outcome::blocked(reason::INVALID_SPEC, message));
         }
-        if let Err(message) = crate::catalogue::Release::find(&cloud.spec.release) {
-            return Ok(Outcome::blocked("UnknownRelease", message));
-        }
-        let mut changed = Vec::new();
-        for kind in Kind::ALL {
-            if !enabled(kind, cloud) {
-                self.switch_off(kind, cloud).await?;
-            } else if self.apply_service(kind, cloud).await? {
-                changed.push(kind);
-            }
-        }
-        let wanted = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud));
-        let mut missing = wanted.filter_map(|kind| match self.board.standing(kind) {
-            // how it stood before it was changed says nothing
-            _ if changed.contains(&kind) => Some((kind, None)),
-            Some(standing) if standing.ready => None,
-            other => Some((kind, other)),
-        });
-        Ok(match missing.next() {
-            None => Outcome::ready(format!("release {} runs and answers", cloud.spec.release)),
-            Some((kind, Some(Standing { stalled: true, message, .. }))) => {
-                Outcome::blocked("ServiceStalled", format!("{}: {message}", kind.name()))
-            }
-            Some((kind, standing)) => {
-                let why = standing.map_or("its object was written just now".to_owned(), |s| s.message);
-                Outcome::waiting("ServicesNotReady", format!("{}: {why}", kind.name()))
-                    .within(std::time::Duration::from_mins(5))
-            }
-        })
+        let unknown = crate::catalogue::Release::find(&cloud.spec.release).err();
+        unknown.map(|message| Outcome::blocked("UnknownRelease", message))
     }
 
-    /// Applies the fields of a service's object that the cloud's spec sets, unless they are so already. Whether the object's
-    /// spec is another one now.
-    async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<bool, Failure> {
+    /// Makes the services' objects as the cloud's spec has them, and says what these are now.
+    async fn apply(&self, cloud: &OpenStack) -> Result<Versions, Failure> {
+        let mut versions = Versions::new();
+        for kind in Kind::ALL {
+            if enabled(kind, cloud) {
+                versions.insert(kind, self.apply_service(kind, cloud).await?);
+            } else {
+                self.switch_off(kind, cloud).await?;
+            }
+        }
+        Ok(versions)
+    }
+
+    /// How every service stands. What was said of an earlier version of its object says nothing.
+    fn standings(&self, versions: &Versions) -> Standings {
+        let standing = |kind: Kind| {
+            let standing = self.board.standing(kind)?;
+            let is_old = versions.get(&kind).is_some_and(|newest| standing.version.is_before(newest));
+            Some(if is_old { standing.changed_just_now() } else { standing })
+        };
+        Kind::ALL.into_iter().filter_map(|kind| Some((kind, standing(kind)?))).collect()
+    }
+
+    /// Applies the fields of a service's object that the cloud's spec sets, unless they are so already. What the object
+    /// is then.
+    async fn apply_service(&self, kind: Kind, cloud: &OpenStack) -> Result<Version, Failure> {
         let api = self.service_api(kind);
         let existing = api.get_opt(kind.object()).await?;
         let paused = existing.as_ref().is_some_and(|e| e.data["spec"]["paused"] == true);
-        if paused || existing.as_ref().is_some_and(|e| e.meta().deletion_timestamp.is_some()) {
-            return Ok(false);
+        match existing {
+            Some(existing) if paused || existing.meta().deletion_timestamp.is_some() => {
+                Ok(Version::of(&existing.metadata))
+            }
+            existing => self.write_service(kind, cloud, existing.as_ref()).await,
         }
-        self.write_service(kind, cloud, existing.as_ref()).await
     }
 
     async fn write_service(
@@ -129,13 +136,13 @@ impl Cloud {
         kind: Kind,
         cloud: &OpenStack,
         existing: Option<&DynamicObject>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Version, Failure> {
         let spec = declared(kind, cloud);
         let digest = hash::of(&spec);
         // that all is so does not say that nothing more is: a field that was taken back is seen by the digest
-        let applied = existing.is_some_and(|e| e.annotations().get(DECLARED) == Some(&digest));
-        if applied && existing.is_some_and(|e| contains(&e.data["spec"], &spec)) {
-            return Ok(false);
+        let applied = existing.filter(|e| e.annotations().get(DECLARED) == Some(&digest));
+        if let Some(applied) = applied.filter(|e| contains(&e.data["spec"], &spec)) {
+            return Ok(Version::of(&applied.metadata));
         }
         let object = json!({
             "apiVersion": format!("{GROUP}/v1"),
@@ -148,7 +155,7 @@ impl Cloud {
             "spec": spec,
         });
         let written = self.service_api(kind).patch(kind.object(), &apply::params(), &Patch::Apply(&object)).await?;
-        Ok(existing.is_none_or(|e| e.meta().generation != written.meta().generation))
+        Ok(Version::of(&written.metadata))
     }
 
     /// Deletes the object of a service that the cloud is not to have any more. It waits by itself for those that need it.
@@ -185,7 +192,13 @@ impl Cloud {
         Ok(Outcome::waiting(reason::DELETING, format!("waits until {} are gone", left.join(", "))))
     }
 
-    async fn report(&self, api: &Api<OpenStack>, cloud: &OpenStack, outcome: &Outcome) -> Result<(), Failure> {
+    async fn report(
+        &self,
+        api: &Api<OpenStack>,
+        cloud: &OpenStack,
+        standings: &Standings,
+        outcome: &Outcome,
+    ) -> Result<(), Failure> {
         if cloud.meta().deletion_timestamp.is_some() && outcome.is_done() {
             return Ok(());
         }
@@ -194,9 +207,9 @@ impl Cloud {
             Some(id) => Some(id.clone()),
             None => self.cluster_id().await?,
         };
-        let services: Vec<_> = Kind::ALL.into_iter().filter_map(|kind| self.summary(kind, cloud)).collect();
+        let services: Vec<_> = Kind::ALL.into_iter().filter_map(|kind| summary(kind, cloud, standings)).collect();
         let wanted: Vec<_> = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud)).collect();
-        let ready = wanted.iter().filter(|kind| self.board.standing(**kind).is_some_and(|s| s.ready)).count();
+        let ready = wanted.iter().filter(|kind| standings.get(kind).is_some_and(|s| s.ready)).count();
         let generation = cloud.meta().generation;
         let status = OpenStackStatus {
             conditions: conditions::render(outcome, generation, &old.conditions, Timestamp::now()),
@@ -208,27 +221,6 @@ impl Cloud {
         apply::status(api, cloud, cloud.status.as_ref(), &status).await?;
         self.events.transition(&cloud.object_ref(&()), cloud.conditions(), outcome).await;
         Ok(())
-    }
-
-    fn summary(&self, kind: Kind, cloud: &OpenStack) -> Option<ServiceSummary> {
-        let standing = match self.board.standing(kind) {
-            // a service that nobody asked for is no news
-            None if !enabled(kind, cloud) && services::of(kind).by_default() => Standing {
-                ready: false,
-                available: false,
-                stalled: false,
-                reason: "Disabled".to_owned(),
-                message: format!("spec.services.{}.enabled is false", kind.object()),
-            },
-            standing => standing?,
-        };
-        Some(ServiceSummary {
-            kind: kind.name().to_owned(),
-            ready: standing.ready,
-            available: standing.available,
-            reason: standing.reason,
-            message: standing.message,
-        })
     }
 
     /// The cluster's identity: the UID of a namespace that lives as long as the cluster.
@@ -247,6 +239,38 @@ impl Cloud {
         };
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
+}
+
+/// What the standings of its services come to for the cloud.
+fn judge(cloud: &OpenStack, standings: &Standings) -> Outcome {
+    let wanted = Kind::ALL.into_iter().filter(|kind| enabled(*kind, cloud));
+    let mut missing = wanted.filter_map(|kind| match standings.get(&kind) {
+        Some(standing) if standing.ready => None,
+        other => Some((kind, other)),
+    });
+    match missing.next() {
+        None => Outcome::ready(format!("release {} runs and answers", cloud.spec.release)),
+        Some((kind, Some(Standing { stalled: true, message, .. }))) => {
+            Outcome::blocked("ServiceStalled", format!("{}: {message}", kind.name()))
+        }
+        Some((kind, standing)) => {
+            let why = standing.map_or("being created", |s| &s.message);
+            Outcome::waiting("ServicesNotReady", format!("{}: {why}", kind.name()))
+                .within(std::time::Duration::from_mins(5))
+        }
+    }
+}
+
+fn summary(kind: Kind, cloud: &OpenStack, standings: &Standings) -> Option<ServiceSummary> {
+    let (ready, available, reason, message) = match standings.get(&kind) {
+        Some(s) => (s.ready, s.available, s.reason.clone(), s.message.clone()),
+        // a service that nobody asked for is no news
+        None if !enabled(kind, cloud) && services::of(kind).by_default() => {
+            (false, false, "Disabled".to_owned(), format!("spec.services.{}.enabled is false", kind.object()))
+        }
+        None => return None,
+    };
+    Some(ServiceSummary { kind: kind.name().to_owned(), ready, available, reason, message })
 }
 
 /// Why the operator can't work where the cloud is to be.
@@ -284,10 +308,8 @@ pub(crate) fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     let mut own = services::of(kind).declared_by(spec);
     if let Some(own) = own.as_object_mut() {
         own.remove(ENABLED);
-    }
-    if !spec.compute_nodes.is_empty() && services::of(kind).is_on_compute_nodes() {
-        // one label in place of another, not both
-        if let Some(own) = own.as_object_mut() {
+        if !spec.compute_nodes.is_empty() && services::of(kind).is_on_compute_nodes() {
+            // one label in place of another, not both
             own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
         }
     }

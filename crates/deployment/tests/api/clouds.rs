@@ -65,6 +65,9 @@ async fn a_cloud_that_changes_a_service_is_not_ready_by_what_that_was_before() {
     });
     let first = pin!(judged).try_next().await.unwrap().unwrap();
     assert_eq!(reason(&first), "ServicesNotReady");
+    let status = first.status.unwrap();
+    let keystone = status.services.iter().find(|s| s.kind == "Keystone").unwrap();
+    assert_eq!((status.ready.as_deref(), keystone.ready), (Some("2/3"), false));
     stage.delete_cloud().await;
     running.stop().await;
 }
