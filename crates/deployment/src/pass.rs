@@ -255,9 +255,14 @@ impl<'a> Pass<'a> {
             Err(why) => {
                 let message = why.to_string();
                 let since = self.checklist.running(PROOF, &message);
+                let waiting = Outcome::waiting("NotAnswering", message.clone());
+                // a node may be down for days
+                if !why.blames_the_change() {
+                    return Ok(Next::Stop(waiting));
+                }
                 self.trouble = Some(Trouble::of_answer(&message, since));
                 // nothing tells us when an address starts to answer, so this one is asked again soon
-                Ok(Next::Stop(Outcome::waiting("NotAnswering", message).within(Duration::from_secs(2))))
+                Ok(Next::Stop(waiting.within(Duration::from_secs(2))))
             }
         }
     }

@@ -39,6 +39,9 @@ pub enum NotProven {
     /// The service answers, and says what of it does not work.
     #[error("{0}")]
     Unwell(String),
+    /// The service works, but not on all of its nodes. Their pods are replaced on demand, so no change has touched them.
+    #[error("{0}")]
+    NodesDown(String),
     /// Users have something there.
     #[error("{0}")]
     InUse(String),
@@ -51,6 +54,13 @@ pub enum NotProven {
     /// There is no access to the cloud yet.
     #[error("the administrator's password is not known yet")]
     NoAccess,
+}
+
+impl NotProven {
+    /// Whether it may be the fault of what was changed last.
+    pub(crate) fn blames_the_change(&self) -> bool {
+        !matches!(self, Self::NodesDown(_))
+    }
 }
 
 /// Decides whether a service works, once its pods run.
@@ -101,14 +111,24 @@ pub(crate) async fn http(address: &str) -> Result<(), NotProven> {
     tcp(address, greeting.as_bytes(), |answer| answer.starts_with(b"HTTP/1.1 200 ")).await
 }
 
-/// Whether there are as many of each as are wanted: a name, how many are up, and how many are to be.
-pub(crate) fn all_up<'a>(all: impl IntoIterator<Item = (&'a str, usize, u32)>) -> Result<(), NotProven> {
+/// Which of these are too few: a name, how many are up, and how many are to be.
+fn too_few<'a>(all: impl IntoIterator<Item = (&'a str, usize, u32)>) -> Option<String> {
     let missing: Vec<_> = all
         .into_iter()
         .filter(|(_, up, wanted)| u32::try_from(*up).is_ok_and(|up| up < *wanted))
         .map(|(name, up, wanted)| format!("{up} of {wanted} {name} up"))
         .collect();
-    if missing.is_empty() { Ok(()) } else { Err(NotProven::Unwell(missing.join(", "))) }
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// Whether one of each is up.
+pub(crate) fn one_up<'a>(all: impl IntoIterator<Item = (&'a str, usize)>) -> Result<(), NotProven> {
+    too_few(all.into_iter().map(|(name, up)| (name, up, 1))).map_or(Ok(()), |few| Err(NotProven::Unwell(few)))
+}
+
+/// Whether each is up on every node that is to have it.
+pub(crate) fn up_on<'a>(nodes: u32, all: impl IntoIterator<Item = (&'a str, usize)>) -> Result<(), NotProven> {
+    too_few(all.into_iter().map(|(name, up)| (name, up, nodes))).map_or(Ok(()), |few| Err(NotProven::NodesDown(few)))
 }
 
 /// A client of the cloud that gives up soon: a proof is repeated anyway.
@@ -152,9 +172,13 @@ mod tests {
 
     #[test]
     fn what_is_down_is_counted() {
-        assert!(all_up([("nova-conductor", 2, 1), ("nova-compute", 0, 0)]).is_ok());
-        let error = all_up([("nova-scheduler", 0, 1), ("nova-conductor", 1, 1), ("nova-compute", 2, 3)]).unwrap_err();
-        assert_eq!(error.to_string(), "0 of 1 nova-scheduler up, 2 of 3 nova-compute up");
+        assert!(one_up([("nova-conductor", 2)]).is_ok() && up_on(0, [("nova-compute", 0)]).is_ok());
+        let error = one_up([("nova-scheduler", 0), ("nova-conductor", 1)]).unwrap_err();
+        assert_eq!(error.to_string(), "0 of 1 nova-scheduler up");
+        assert!(error.blames_the_change());
+        let error = up_on(3, [("ovn-controller", 3), ("nova-compute", 2)]).unwrap_err();
+        assert_eq!(error.to_string(), "2 of 3 nova-compute up");
+        assert!(!error.blames_the_change(), "no change has touched the pods of nodes");
     }
 
     #[tokio::test]

@@ -90,6 +90,11 @@ impl History {
         self.0.iter().rfind(|r| r.was_deployed() && r.hash == hash)
     }
 
+    /// Whether any content was once deployed.
+    pub(crate) fn was_ever_deployed(&self) -> bool {
+        self.0.iter().any(Revision::was_deployed)
+    }
+
     /// How many runs to this content failed one after the other, up to now.
     pub(crate) fn failures(&self, hash: &str) -> usize {
         self.0.iter().rev().take_while(|r| r.state == "failed" && r.hash == hash).count()

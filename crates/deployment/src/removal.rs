@@ -55,7 +55,7 @@ impl Engine {
             return Ok(Outcome::waiting(reason::DELETING, format!("is removed after {dependents}")));
         }
         if history.newest().is_some()
-            && let Some(outcome) = self.in_use(service, request).await?
+            && let Some(outcome) = self.in_use(service, request, &history).await?
         {
             return Ok(outcome);
         }
@@ -81,15 +81,20 @@ impl Engine {
     }
 
     /// Why the service can't go yet: users have something there, or nobody can tell whether they have.
-    async fn in_use(&self, service: &dyn Service, request: &Request) -> Result<Option<Outcome>, Error> {
+    async fn in_use(
+        &self,
+        service: &dyn Service,
+        request: &Request,
+        history: &History,
+    ) -> Result<Option<Outcome>, Error> {
         let secrets = credentials::of_dependencies(&self.client, &request.namespace, service).await?;
         let scene = Scene { request, secrets: &secrets, nodes: 0 };
         let proof = self.prober.prove(service.kind().object(), service.prove_unused(scene)).await;
         Ok(match proof {
             Ok(()) => None,
             Err(why @ NotProven::InUse(_)) => Some(Outcome::blocked("InUse", secrets.mask(&why.to_string()))),
-            // what never worked holds nothing
-            Err(_) if request.status.hash.is_none() => None,
+            // what was never there holds nothing; a status could be lost
+            Err(_) if !history.was_ever_deployed() => None,
             Err(why) => {
                 let message = format!("can't tell whether it is in use: {why}");
                 Some(Outcome::waiting(reason::DELETING, secrets.mask(&message)))

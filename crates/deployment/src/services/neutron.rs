@@ -84,7 +84,7 @@ impl Service for Neutron {
             probe::http(&format!("neutron.{}.svc:9696", scene.request.namespace)).await?;
             let agents = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.network().agents().await?;
             let alive = |binary: &str| agents.iter().filter(|agent| agent.alive && agent.binary == binary).count();
-            probe::all_up(AGENTS.map(|binary| (binary, alive(binary), scene.nodes)))
+            probe::up_on(scene.nodes, AGENTS.map(|binary| (binary, alive(binary))))
         }
         .boxed()
     }

@@ -15,7 +15,15 @@ use crate::{
     values::{DB_PASSWORD, SERVICE_PASSWORD},
 };
 
+/// The way out for whoever does not want to keep VMs, or knows that there are none.
+const TO_ABANDON: &str = "or set spec.abandonServers to leave VMs running with nobody who knows them";
+
 pub(crate) struct Nova;
+
+async fn has_servers(scene: Scene<'_>) -> Result<bool, NotProven> {
+    let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
+    Ok(nova.any_server().await?)
+}
 
 impl Service for Nova {
     fn kind(&self) -> Kind {
@@ -105,8 +113,8 @@ impl Service for Nova {
             let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
             let services = nova.services().await?;
             let up = |binary: &str| services.iter().filter(|s| s.is_up() && s.binary == binary).count();
-            let wanted = [("nova-conductor", 1), ("nova-scheduler", 1), ("nova-compute", scene.nodes)];
-            probe::all_up(wanted.map(|(binary, wanted)| (binary, up(binary), wanted)))
+            probe::one_up(["nova-conductor", "nova-scheduler"].map(|binary| (binary, up(binary))))?;
+            probe::up_on(scene.nodes, [("nova-compute", up("nova-compute"))])
         }
         .boxed()
     }
@@ -116,15 +124,11 @@ impl Service for Nova {
             if matches!(&scene.request.own, Own::Nova(hypervisors) if hypervisors.abandon_servers) {
                 return Ok(());
             }
-            let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
-            if !nova.any_server().await? {
-                return Ok(());
+            match has_servers(scene).await {
+                Ok(false) => Ok(()),
+                Ok(true) => Err(NotProven::InUse(format!("there are VMs: delete them, {TO_ABANDON}"))),
+                Err(why) => Err(NotProven::Unwell(format!("{why}; mend that, {TO_ABANDON}"))),
             }
-            Err(NotProven::InUse(
-                "there are VMs: delete them, or set spec.abandonServers to leave them running with nobody \
-                who knows them"
-                    .to_owned(),
-            ))
         }
         .boxed()
     }

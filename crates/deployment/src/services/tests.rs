@@ -12,7 +12,7 @@ use crate::{
     config::{Sources, resolve},
     controller::request,
     credentials::Generated,
-    service::{Request, Secrets},
+    service::{Request, Scene, Secrets},
     values,
 };
 
@@ -151,4 +151,21 @@ async fn each_file_of_libvirts_is_a_section() {
     assert!(file(&objects, "libvirt-etc", "libvirtd.conf").contains("listen_tcp = 1\n"));
     let qemu = file(&objects, "libvirt-etc", "qemu.conf");
     assert!(qemu.contains("max_files = 4096\n") && qemu.contains("namespaces = [\"mount\"]\n"), "{qemu}");
+}
+
+#[tokio::test]
+async fn lp_2150668_nova_is_given_up_without_a_look_only_when_that_is_said() {
+    let secrets = Secrets::default();
+    for (spec, asks) in [(json!({}), true), (json!({"abandonServers": true}), false)] {
+        let mut spec = spec;
+        spec["release"] = json!(RELEASE);
+        let request = read::<kupenstack_api::cluster::Nova>(json!({"metadata": {"name": "nova"}, "spec": spec}));
+        let scene = Scene { request: &request, secrets: &secrets, nodes: 1 };
+        // without Keystone's password nobody can be asked
+        let answer = of(Kind::Nova).prove_unused(scene).await;
+        assert_eq!(answer.is_err(), asks);
+        if let Err(why) = answer {
+            assert!(why.to_string().contains("spec.abandonServers"), "{why}");
+        }
+    }
 }

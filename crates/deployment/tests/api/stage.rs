@@ -22,7 +22,7 @@ use kupenstack_api::{
     crds,
 };
 use kupenstack_core::conditions;
-use kupenstack_deployment::{Prober, Settings, controllers};
+use kupenstack_deployment::{Patience, Prober, Settings, controllers};
 use kupenstack_helm::{Cli, Helm};
 use kupenstack_runtime::Context;
 use kupenstack_testkit::{ControlPlane, helm_program};
@@ -95,11 +95,11 @@ impl Stage {
 
     /// Starts some controllers, as a fresh operator process would.
     pub(crate) fn run(&self, names: &[&str]) -> Running {
-        self.run_with(names, Arc::new(kupenstack_deployment::Requests))
+        self.run_with(names, Arc::new(kupenstack_deployment::Requests), Patience::default())
     }
 
-    /// The same, with services that are proven by somebody else.
-    pub(crate) fn run_with(&self, names: &[&str], prober: Arc<dyn Prober>) -> Running {
+    /// The same, with services that are proven by somebody else, and so much patience with them.
+    pub(crate) fn run_with(&self, names: &[&str], prober: Arc<dyn Prober>, patience: Patience) -> Running {
         let stop = CancellationToken::new();
         let context = Context { client: self.client.clone(), metrics: Arc::default(), stop: stop.clone() };
         let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
@@ -108,7 +108,7 @@ impl Stage {
             charts,
             cloud_namespace: self.namespace.clone(),
             prober,
-            patience: kupenstack_deployment::Patience::default(),
+            patience,
         };
         let mut tasks = tokio::task::JoinSet::new();
         for (name, controller) in controllers(&context, &settings) {
