@@ -54,14 +54,14 @@ class Nodes(unittest.TestCase):
             self.assertEqual(env(obj)["CMS_OPTIONS"], options)
             self.assertIn("startupProbe", charts.pod_spec(obj)["containers"][0])
 
-    def test_grace_is_longer_than_the_service_takes(self):
+    def test_osh_12851247b_starlingx_730f852_grace_is_longer_than_the_service_takes(self):
         """OSH 12851247b, StarlingX 730f852: pods that were killed while Nova still finished its work."""
         wanted = int(next(line for line in charts.conf("nova")["DEFAULT"] if line.startswith("graceful")).split()[-1])
         for kind, name in (("DaemonSet", "nova-compute"), ("Deployment", "nova-conductor"), ("Deployment", "nova-scheduler")):
             obj = charts.find(charts.defaults("nova"), kind, name)
             self.assertGreater(charts.pod_spec(obj)["terminationGracePeriodSeconds"], wanted)
 
-    def test_identity_of_a_chassis_is_the_nodes_name(self):
+    def test_atmosphere_745_identity_of_a_chassis_is_the_nodes_name(self):
         """atmosphere 745: a chassis that came back under another identity."""
         script = (charts.ROOT / "ovn" / "files" / "controller.sh").read_text()
         self.assertIn("external-ids:system-id=$NODE_NAME", script)

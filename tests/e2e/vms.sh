@@ -92,7 +92,7 @@ main() {
   ok "a change replaces no pod of a hypervisor, which is told" changed
   ok "until they are deleted one by one" one_by_one
   ok "the VM has not noticed" answers
-  ok "Nova is not removed while there are VMs" switched_off
+  ok "LP 2150668: Nova is not removed while there are VMs" switched_off
   ok "whose VMs answer" answers
   ok "VMs are deleted" servers_gone
   ok "then it goes" gone nova
