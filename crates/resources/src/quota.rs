@@ -186,10 +186,8 @@ impl Quotas {
         if self.ledger.page(&self.cloud, &site).await?.shows(project, wanted, &mark) {
             return Ok(Outcome::ready("the limits are as declared"));
         }
-        let result = self.settle(&namespace.name_any(), &site, project, &mark, wanted, faults).await;
-        // also after a failure: a request may have been carried out
-        self.ledger.doubt().await;
-        result.map(|()| Outcome::ready("the limits are as declared, where they can be"))
+        self.settle(&namespace.name_any(), &site, project, &mark, wanted, faults).await?;
+        Ok(Outcome::ready("the limits are as declared, where they can be"))
     }
 
     /// Makes the limits true, each of them also if another could not be.
@@ -209,7 +207,7 @@ impl Quotas {
             return Err(Outcome::waiting(reason::PROJECT_NOT_READY, message).into());
         }
         let region = self.cloud.admin_config(site).await?.region;
-        let limits = Limits::look(&identity, region.as_deref(), project, mark).await?;
+        let limits = Limits::look(&identity, region, project, mark).await?;
         let (mut changed, mut failed) = (false, None);
         for key in &KEYS {
             match limits.settle(key, wanted.declared(key)).await {
@@ -223,6 +221,10 @@ impl Quotas {
                 Ok(Settled::Refused(fault)) => faults.push(fault),
                 Err(stop) => failed = failed.or(Some(stop)),
             }
+        }
+        // also after a failure: a request may have been carried out
+        if changed || failed.is_some() {
+            self.ledger.doubt().await;
         }
         if changed {
             self.cloud.limits_changed(namespace);
