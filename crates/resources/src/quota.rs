@@ -57,17 +57,10 @@ pub(crate) async fn run(cloud: Arc<Cloud>, every: Duration, context: Context) {
     let quotas = Arc::new(Quotas::new(Arc::clone(&cloud), store, &context));
     let controller = Controller::<Namespace>::new("quotas", &context)
         .trigger(changed)
-        .trigger(all_when_the_cloud_turns(&cloud))
+        .trigger(wake::namespaces(&cloud, |cloud| cloud.standing(SERVICES).settled()))
         .trigger(waiting(&quotas))
         .trigger(looks(&quotas, every));
     controller.run(quotas, context).await;
-}
-
-/// All namespaces, when the cloud comes or goes.
-fn all_when_the_cloud_turns(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
-    let turns = cloud.turns(|cloud| cloud.standing(SERVICES).settled());
-    let cloud = Arc::clone(cloud);
-    turns.flat_map(move |_| stream::iter(cloud.namespaces())).map(|namespace| reference(&namespace)).boxed()
 }
 
 /// Namespaces with quotas, when Keystone may be back.
@@ -95,10 +88,6 @@ fn looks(quotas: &Arc<Quotas>, every: Duration) -> BoxStream<'static, ObjectRef<
     })
     .flatten()
     .boxed()
-}
-
-fn reference(namespace: &NamespaceMeta) -> ObjectRef<Namespace> {
-    ObjectRef::new(&namespace.name_any())
 }
 
 /// UID of a quota, and what was said about it.
@@ -134,7 +123,7 @@ impl Quotas {
             declaring.contains(&namespace.name_any())
                 || namespace.annotations().get(PROJECT_ID).is_some_and(|project| limited.contains(project))
         };
-        self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| reference(&namespace)).collect()
+        self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| wake::reference(&namespace)).collect()
     }
 
     async fn pass(&self, namespace: &Namespace) -> Result<Outcome, Failure> {
