@@ -7,6 +7,7 @@
 
 mod actuator;
 mod admission;
+mod adoption;
 mod cloud;
 mod flavor;
 mod flow;
