@@ -63,7 +63,7 @@ pub(crate) fn observed(every: Duration) -> Duration {
 }
 
 /// Runs the controller.
-pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context, retry: Duration) {
+pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = "projects", %error, "not started");
         return;
@@ -73,7 +73,6 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
     let projects = Arc::new(Projects::new(Arc::clone(&cloud), census, &context));
     let doubter = Arc::clone(&projects);
     let controller = controller
-        .retry(retry)
         .trigger(changed)
         .trigger(turned(&cloud))
         .trigger(waiting(&cloud))
