@@ -76,8 +76,9 @@ impl Keeper {
                     }
                     Err(failure) => {
                         tracing::warn!(reason = failure.reason(), error = %failure, "the webhook's certificate");
+                        let rest = growing(RETRY, failures, LONGEST_REST);
                         failures += 1;
-                        growing(RETRY, failures - 1, LONGEST_REST)
+                        rest
                     }
                 };
                 tokio::select! {

@@ -36,8 +36,8 @@ impl fmt::Display for ClusterId {
 
 /// Whether an identifier is the one that the object in a mark has chosen for its resource, in the mark's own cluster.
 pub fn is_own_id(mark: &str, id: &str) -> bool {
-    let parts = mark.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(':')?.split_once(':'));
-    parts.is_some_and(|(cluster, uid)| cluster.parse::<ClusterId>().is_ok_and(|cluster| cluster.resource_id(uid) == id))
+    parts(mark)
+        .is_some_and(|(cluster, uid)| cluster.parse::<ClusterId>().is_ok_and(|cluster| cluster.resource_id(uid) == id))
 }
 
 impl ClusterId {

@@ -59,7 +59,7 @@ async fn run(args: &ControllerArgs, selection: Selection) -> anyhow::Result<()> 
     let config = kube::Config::infer().await.context("reach the Kubernetes API")?;
     let health = Health::default();
     let client = health.client(config.clone()).context("reach the Kubernetes API")?;
-    let context = Context { client, metrics: Arc::<Metrics>::default(), stop: CancellationToken::new() };
+    let context = Context::new(client, Arc::<Metrics>::default(), CancellationToken::new());
     let groups = Group::prepare(args, &selection).await?;
     let leases = groups.iter().filter(|_| !args.without_lease).map(Group::lease);
     let certificate = args.webhook_listen.map(|_| webhook::CERTIFICATE.to_owned());

@@ -91,7 +91,8 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// does. Every step is run, even when one before it failed.
     fn updates<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
 
-    /// Asks OpenStack to delete the resource. It is gone when it can't be observed any more.
+    /// Asks OpenStack to delete the resource. It is gone when it can't be observed any more; a conflict says that others
+    /// still use it.
     fn delete<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Step<'a, ()>;
 
     /// Tells what users look for in the status, and whether the resource is as declared.

@@ -95,10 +95,7 @@ impl Cloud {
 
     /// Whether the cloud has a service, be it ready or not.
     pub(crate) fn has(&self, service: &str) -> bool {
-        let declared = self.declared();
-        let services =
-            declared.iter().filter_map(|openstack| openstack.status.as_ref()).flat_map(|status| &status.services);
-        services.into_iter().any(|listed| listed.kind == service)
+        self.declared().is_some_and(|openstack| standing::has(&openstack, service))
     }
 
     /// Where the cloud is, once it has its identity.
@@ -151,18 +148,8 @@ impl Cloud {
 
     /// Namespaces whose credentials are missing or refused.
     pub(crate) fn distrusted(&self) -> BoxStream<'static, ObjectRef<Namespace>> {
-        let news = self.refusals.subscribe();
-        stream::unfold(news, |mut news| async {
-            loop {
-                match news.recv().await {
-                    Ok(namespace) => return Some((ObjectRef::new(&namespace), news)),
-                    // a refusal that is still true is told again
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+        // one that is missed and still true is told again
+        heard(&self.refusals).map(|namespace| ObjectRef::new(&namespace)).boxed()
     }
 
     /// Tells that a namespace's project may have more than before, or less.
@@ -173,17 +160,8 @@ impl Cloud {
 
     /// Namespaces whose project may have more than before, or less.
     pub(crate) fn limit_changes(&self) -> BoxStream<'static, String> {
-        stream::unfold(self.raises.subscribe(), |mut news| async {
-            loop {
-                match news.recv().await {
-                    Ok(namespace) => return Some((namespace, news)),
-                    // who waits for more looks again before long anyway
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+        // who waits for more looks again before long anyway
+        heard(&self.raises)
     }
 
     /// Each time that a service of OpenStack which did not answer does so again.
@@ -213,4 +191,18 @@ impl Cloud {
     pub(crate) fn namespace_changes(&self) -> BoxStream<'static, ObjectRef<NamespaceMeta>> {
         self.namespaces.changes(|key: &ObjectRef<NamespaceMeta>, _| vec![key.clone()])
     }
+}
+
+/// What is told from now on. Who is slow to listen misses some of it.
+fn heard(told: &broadcast::Sender<String>) -> BoxStream<'static, String> {
+    stream::unfold(told.subscribe(), |mut news| async {
+        loop {
+            match news.recv().await {
+                Ok(namespace) => return Some((namespace, news)),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    })
+    .boxed()
 }

@@ -15,11 +15,12 @@ use kupenstack_api::{
     resources::{DeletionPolicy, ResourceKind},
 };
 use kupenstack_core::{Outcome, reason};
+use kupenstack_openstack::ErrorKind;
 use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    report::Report,
+    report::{Report, Tellers},
     settled::{leaves_drift, left_alone, uid_of},
 };
 use crate::{
@@ -38,9 +39,7 @@ pub(crate) struct Flow<A: Actuator> {
     cloud: Arc<Cloud>,
     census: Arc<Census<A::Resource>>,
     actuator: A,
-    events: Events,
-    /// Objects that are to be looked at.
-    calls: UnboundedSender<ObjectRef<A::Kind>>,
+    tellers: Tellers<A::Kind>,
     stop: CancellationToken,
 }
 
@@ -59,13 +58,12 @@ impl<A: Actuator> Flow<A> {
         calls: UnboundedSender<ObjectRef<A::Kind>>,
         context: &Context,
     ) -> Self {
-        let events = Events::new(context.client.clone());
-        Self { cloud, census, actuator, events, calls, stop: context.stop.clone() }
+        let tellers = Tellers { events: Events::new(context.client.clone()), calls };
+        Self { cloud, census, actuator, tellers, stop: context.stop.clone() }
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
-        let tellers = (self.events.clone(), self.calls.clone());
-        let report = Report::new(A::Resource::NOUN, self.api(&object), tellers, Arc::clone(&object));
+        let report = Report::new(A::Resource::NOUN, self.api(&object), self.tellers.clone(), Arc::clone(&object));
         let deleting = object.meta().deletion_timestamp.is_some();
         let result = match self.cloud.standing(A::Resource::SERVICES) {
             standing @ (Standing::Absent | Standing::Leaving) => self.release(&report, &standing).await,
@@ -161,7 +159,7 @@ impl<A: Actuator> Flow<A> {
         }
         if report.was_ready() {
             let note = format!("{} {} was changed by others, set right", A::Resource::NOUN, resource.id());
-            self.events.publish(&report.reference(), EventType::Normal, "DriftRepaired", &note).await;
+            self.tellers.events.publish(&report.reference(), EventType::Normal, "DriftRepaired", &note).await;
         }
         let lost = || Failure::new("NotFound", format!("{} vanished while it was updated", A::Resource::NOUN));
         Ok(self.actuator.observe(target).await?.ok_or_else(lost)?)
@@ -171,7 +169,7 @@ impl<A: Actuator> Flow<A> {
     async fn tell_of_loss(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) {
         if let Some(id) = target.recorded.as_ref().filter(|_| report.was_ready()) {
             let note = format!("{} {id} was deleted by others", A::Resource::NOUN);
-            self.events.publish(&report.reference(), EventType::Warning, "Vanished", &note).await;
+            self.tellers.events.publish(&report.reference(), EventType::Warning, "Vanished", &note).await;
         }
     }
 
@@ -197,15 +195,16 @@ impl<A: Actuator> Flow<A> {
 
     /// Deletes all that the object has: as the maker, or, when that is gone, as who takes its place.
     async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
-        let erased = match self.erase_as_maker(object, site).await? {
+        let recorded = object.status().and_then(<A::Kind as ResourceKind>::id);
+        let (erased, sought) = match self.erase_as_maker(object, site).await? {
             // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
-            None => self.erase_as_heir(object, site, object.status().and_then(<A::Kind as ResourceKind>::id)).await?,
-            Some(erased) => erased,
+            None => (self.erase_as_heir(object, site, recorded).await?, recorded),
+            Some(erased) => (erased, None),
         };
         let gone = match erased {
             Erased::Leaving(wait) => return Ok(Some(wait)),
             Erased::Gone(id) => Some(id),
-            Erased::Unseen => None,
+            Erased::Unseen => sought.map(ToOwned::to_owned),
         };
         for stray in self.census.all_of(&uid_of(object.as_ref())).into_iter().filter(|id| Some(id) != gone.as_ref()) {
             if let Erased::Leaving(wait) = self.erase_as_heir(object, site, Some(&stray)).await? {
@@ -240,7 +239,7 @@ impl<A: Actuator> Flow<A> {
     /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
     async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Erased, Stop> {
         let Some(resource) = self.actuator.observe(target).await? else { return Ok(Erased::Unseen) };
-        self.actuator.delete(target, &resource).await?;
+        self.delete(target, &resource).await?;
         Ok(match self.actuator.observe(target).await? {
             Some(resource) => {
                 let message = format!("waiting until {} {} is gone", A::Resource::NOUN, resource.id());
@@ -250,10 +249,21 @@ impl<A: Actuator> Flow<A> {
         })
     }
 
+    /// Asks OpenStack to delete a resource. One that others still use is waited for.
+    async fn delete(&self, target: &Target<A::Kind>, resource: &A::Resource) -> Result<(), Stop> {
+        match self.actuator.delete(target, resource).await {
+            Err(Stop::OpenStack(error)) if error.kind() == ErrorKind::Conflict => {
+                let message = format!("the {} can't be deleted yet: {error}", A::Resource::NOUN);
+                Err(Outcome::waiting("InUse", message).into())
+            }
+            result => result,
+        }
+    }
+
     async fn tell_of_deletion(&self, report: &Report<A::Kind>) {
         if Scope::<A>::takes_events(&self.cloud, &place_of(report.object().as_ref())) {
             let note = format!("{} deleted", A::Resource::NOUN);
-            self.events.publish(&report.reference(), EventType::Normal, "Deleted", &note).await;
+            self.tellers.events.publish(&report.reference(), EventType::Normal, "Deleted", &note).await;
         }
     }
 

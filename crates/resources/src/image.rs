@@ -205,16 +205,7 @@ impl<K: Variant> Actuator for ImageActuator<K> {
     }
 
     fn delete<'a>(&'a self, target: &'a Target<K>, image: &'a openstack::Image) -> Step<'a, ()> {
-        async move {
-            match target.client.image().delete(&image.id).await {
-                // a volume or a server still reads from it
-                Err(error) if error.kind() == ErrorKind::Conflict => {
-                    Err(Outcome::waiting("InUse", format!("the image can't be deleted yet: {error}")).into())
-                }
-                result => Ok(result.map(drop)?),
-            }
-        }
-        .boxed()
+        async move { Ok(target.client.image().delete(&image.id).await.map(drop)?) }.boxed()
     }
 
     fn report(&self, _: &Target<K>, image: &openstack::Image, status: &mut ImageStatus) -> Outcome {

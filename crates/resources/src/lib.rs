@@ -7,6 +7,7 @@
 
 mod actuator;
 mod admission;
+mod adoption;
 mod cloud;
 mod flavor;
 mod flow;
@@ -54,8 +55,6 @@ pub struct Settings {
     /// The longest time until a change behind our back is seen, as long as a list of all there is takes much less. It is
     /// twice as long for projects.
     pub observe_every: Duration,
-    /// How soon a pass that failed is repeated at first; each further failure doubles it.
-    pub retry: Duration,
 }
 
 /// A controller by its name, as a future that ends with the context.
@@ -72,40 +71,28 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     homes.announce();
     let networks = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
-        ("projects", projects::run(Arc::clone(&cloud), homes, context.clone(), settings.retry).boxed()),
+        ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
-        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context, settings.retry),
-        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context, settings.retry),
-        kind(&cloud, &flavors, FlavorActuator, context, settings.retry),
-        kind(&cloud, &networks, NetworkActuator, context, settings.retry),
+        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
+        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
+        kind(&cloud, &flavors, FlavorActuator, context),
+        kind(&cloud, &networks, NetworkActuator, context),
     ])
 }
 
 /// The controller of one resource kind.
-fn kind<A: Actuator>(
-    cloud: &Arc<Cloud>,
-    census: &Arc<Census<A::Resource>>,
-    actuator: A,
-    context: &Context,
-    retry: Duration,
-) -> Named {
+fn kind<A: Actuator>(cloud: &Arc<Cloud>, census: &Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Named {
     census.announce();
-    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone(), retry).boxed())
+    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone()).boxed())
 }
 
 /// Runs the controller of one resource kind.
-async fn run<A: Actuator>(
-    cloud: Arc<Cloud>,
-    census: Arc<Census<A::Resource>>,
-    actuator: A,
-    context: Context,
-    retry: Duration,
-) {
+async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: Context) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = A::NAME, %error, "not started");
         return;
     }
-    let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY).retry(retry);
+    let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
     // a change behind our back is seen by the next list
     let changed = census.join(controller.objects(), |object: &A::Kind| object.status().and_then(A::Kind::id));
     let turned = wake::objects(&cloud, A::Resource::SERVICES, controller.objects());

@@ -56,7 +56,7 @@ impl Actuator for NetworkActuator {
     }
 
     fn delete<'a>(&'a self, target: &'a Target<Network>, network: &'a openstack::Network) -> Step<'a, ()> {
-        async move { neutron::delete(&target.client.network().networks(), &network.id).await }.boxed()
+        async move { Ok(target.client.network().networks().delete(&network.id).await.map(drop)?) }.boxed()
     }
 
     fn report(&self, _: &Target<Network>, network: &openstack::Network, status: &mut NetworkStatus) -> Outcome {

@@ -6,21 +6,20 @@
 use futures::TryStreamExt;
 use kube::ResourceExt;
 use kupenstack_api::resources::Adoption;
-use kupenstack_core::Outcome;
-use kupenstack_openstack::{ErrorKind, NetworkFilter, NetworkResource, network::Collection};
+use kupenstack_openstack::{NetworkFilter, NetworkResource, network::Collection};
 
 use crate::{
     actuator::{Kind, Progress, Target},
+    adoption,
     observe::Listed,
     stop::Stop,
 };
 
-/// Finds what is the object's. The heir of a project's user adopts nothing, and an object that is being deleted nothing
-/// new: what was never taken over is not to be deleted.
+/// Finds what is the object's.
 pub(crate) async fn find<K, R>(
     target: &Target<K>,
     all: &Collection<R>,
-    adoption: Option<&Adoption>,
+    adopted: Option<&Adoption>,
 ) -> Result<Option<R>, Stop>
 where
     K: Kind,
@@ -31,12 +30,10 @@ where
     {
         return Ok(Some(found));
     }
-    let Some(adoption) = adoption else { return marked(target, all).await };
-    if target.owner.is_none() || target.object.meta().deletion_timestamp.is_some() {
-        return Ok(None);
+    match adopted {
+        Some(wanted) => adoption::only(target, candidates(target, all, wanted)).await,
+        None => marked(target, all).await,
     }
-    let mut fitting = candidates(target, all, adoption).await?;
-    Ok(if fitting.len() == 1 { fitting.pop() } else { None })
 }
 
 /// By name and mark. Of several, always the same one: the others were made by requests whose answers were lost.
@@ -53,10 +50,9 @@ where
 
 /// What carries our mark, or, as long as the project guards what is not its own, what we recorded.
 fn is_ours<K, R: Listed>(found: &R, target: &Target<K>) -> bool {
-    let is_marked = found.mark() == Some(target.mark.as_str());
     match &target.owner {
         Some(owner) => found.is_in(owner),
-        None => is_marked,
+        None => found.mark() == Some(target.mark.as_str()),
     }
 }
 
@@ -64,7 +60,7 @@ fn is_ours<K, R: Listed>(found: &R, target: &Target<K>) -> bool {
 pub(crate) async fn make<K, R>(
     target: &Target<K>,
     all: &Collection<R>,
-    adoption: Option<&Adoption>,
+    adopted: Option<&Adoption>,
     attributes: &R::Attributes,
     progress: &dyn Progress,
 ) -> Result<R, Stop>
@@ -72,55 +68,24 @@ where
     K: Kind,
     R: Listed + NetworkResource,
 {
-    if let Some(adoption) = adoption {
-        return Err(nothing_to_adopt(target, all, adoption).await?.into());
+    if let Some(wanted) = adopted {
+        let fitting = candidates(target, all, wanted).await?;
+        return Err(adoption::missing(&fitting, &format!("project's {}s", R::NOUN)).into());
     }
     let made = all.create(attributes).await?;
     progress.created(NetworkResource::id(&made)).await?;
     Ok(made)
 }
 
-/// Deletes a resource, unless others still use it.
-pub(crate) async fn delete<R: Listed + NetworkResource>(all: &Collection<R>, id: &str) -> Result<(), Stop> {
-    match all.delete(id).await {
-        Err(error) if error.kind() == ErrorKind::Conflict => {
-            Err(Outcome::waiting("InUse", format!("the {} can't be deleted yet: {error}", R::NOUN)).into())
-        }
-        result => Ok(result.map(drop)?),
-    }
-}
-
-/// Why there is nothing to adopt.
-async fn nothing_to_adopt<K, R>(target: &Target<K>, all: &Collection<R>, adoption: &Adoption) -> Result<Outcome, Stop>
-where
-    K: Kind,
-    R: Listed + NetworkResource,
-{
-    let fitting = candidates(target, all, adoption).await?;
-    Ok(match fitting.as_slice() {
-        [first, second, ..] => Outcome::waiting(
-            "AmbiguousAdoption",
-            format!(
-                "spec.adopt: {} of the project's {}s fit, {} and {} among them; name one of them by its id",
-                fitting.len(),
-                R::NOUN,
-                NetworkResource::id(first),
-                NetworkResource::id(second)
-            ),
-        ),
-        _ => Outcome::waiting("NothingToAdopt", format!("spec.adopt: none of the project's {}s fits", R::NOUN)),
-    })
-}
-
 /// What fits, of the project's own: what every project sees is not one project's to take over.
-async fn candidates<K, R>(target: &Target<K>, all: &Collection<R>, adoption: &Adoption) -> Result<Vec<R>, Stop>
+async fn candidates<K, R>(target: &Target<K>, all: &Collection<R>, wanted: &Adoption) -> Result<Vec<R>, Stop>
 where
     R: Listed + NetworkResource,
 {
-    let found: Vec<R> = if let Some(id) = &adoption.id {
+    let found: Vec<R> = if let Some(id) = &wanted.id {
         all.get(id).await?.into_iter().collect()
     } else {
-        let filter = NetworkFilter { name: adoption.name.clone(), project_id: target.owner.clone() };
+        let filter = NetworkFilter { name: wanted.name.clone(), project_id: target.owner.clone() };
         all.list(&filter).try_collect().await?
     };
     Ok(found.into_iter().filter(|found| target.owner.as_ref().is_some_and(|owner| found.is_in(owner))).collect())

@@ -79,16 +79,16 @@ struct State<R> {
     /// The number of the last complete list; 0 before the first.
     round: u64,
     /// By identifier.
-    kept: HashMap<String, Kept<R>>,
+    kept: HashMap<Arc<str>, Kept<R>>,
     /// By UID: objects that were written to since the last list began, and when that ended.
     writes: HashMap<String, Option<Instant>>,
-    /// By UID: the resources of objects that have more than one.
-    several: HashMap<String, Vec<String>>,
+    /// By UID: what an object has of `kept`.
+    owned: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl<R> Default for State<R> {
     fn default() -> Self {
-        Self { site: None, round: 0, kept: HashMap::new(), writes: HashMap::new(), several: HashMap::new() }
+        Self { site: None, round: 0, kept: HashMap::new(), writes: HashMap::new(), owned: HashMap::new() }
     }
 }
 
@@ -97,7 +97,7 @@ struct Kept<R> {
     /// The list that showed it last.
     round: u64,
     /// The UID of the object that it belongs to, or did when it still carried our mark.
-    owner: Box<str>,
+    owner: Arc<str>,
 }
 
 /// What a list showed to be otherwise than the one before.
@@ -193,15 +193,14 @@ impl<R: Listed> Census<R> {
 
     /// Identifiers of what an object has in OpenStack beside the resource that it is to have.
     pub(crate) fn strays(&self, uid: &str, id: &str) -> Vec<String> {
-        let state = self.state();
-        state.several.get(uid).into_iter().flatten().filter(|other| *other != id).cloned().collect()
+        let mut all = self.all_of(uid);
+        all.retain(|other| other != id);
+        all
     }
 
     /// Identifiers of all that an object had in OpenStack when the last list was made: some of it may be gone by now.
     pub(crate) fn all_of(&self, uid: &str) -> Vec<String> {
-        let state = self.state();
-        let of_object = state.kept.iter().filter(|(_, kept)| &*kept.owner == uid);
-        of_object.map(|(id, _)| id.clone()).collect()
+        self.state().owned.get(uid).into_iter().flatten().map(ToString::to_string).collect()
     }
 
     /// To be held while something is written for an object: what lists say about it does not count until one has begun

@@ -12,6 +12,7 @@ mod admin;
 mod admission;
 mod credentials;
 mod handout;
+mod held;
 mod home;
 mod leftovers;
 mod tenant;
@@ -28,10 +29,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Resource, ResourceExt, core::PartialObjectMeta, runtime::events::EventType, runtime::watcher};
 use kupenstack_api::{
     FINALIZER,
-    resources::{
-        APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, Image, Network, PROJECT_ID,
-        PROJECT_NAME,
-    },
+    resources::{APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, PROJECT_ID, PROJECT_NAME},
 };
 use kupenstack_core::{Outcome, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
@@ -42,6 +40,7 @@ use self::{
     admin::Admin,
     credentials::{Credentials, Password},
     handout::Handout,
+    held::HELD,
     tenant::{Found, Tenant},
 };
 use crate::{
@@ -64,7 +63,7 @@ pub(crate) fn observed(every: Duration) -> Duration {
 }
 
 /// Runs the controller.
-pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context, retry: Duration) {
+pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context) {
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = "projects", %error, "not started");
         return;
@@ -74,26 +73,20 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
     let projects = Arc::new(Projects::new(Arc::clone(&cloud), census, &context));
     let doubter = Arc::clone(&projects);
     let controller = controller
-        .retry(retry)
         .trigger(changed)
-        .trigger(all_when_the_cloud_turns(&cloud))
+        .trigger(turned(&cloud))
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
-        .trigger(emptied::<Image>(&cloud, &context))
-        .trigger(emptied::<Network>(&cloud, &context))
         .trigger(handed_out(&cloud, &context));
+    let controller =
+        HELD.iter().fold(controller, |controller, kind| controller.trigger((kind.emptied)(&cloud, &context)));
     controller.run(projects, context).await;
 }
 
 /// All namespaces, when the cloud comes or goes or admits others.
-fn all_when_the_cloud_turns(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
+fn turned(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
     let projects = |cloud: &Cloud| cloud.declared().map(|openstack| openstack.spec.projects.clone());
-    let turns = cloud.turns(move |cloud| Some((cloud.standing(SERVICES).settled()?, projects(cloud))));
-    let cloud = Arc::clone(cloud);
-    turns
-        .flat_map(move |_| futures::stream::iter(cloud.namespaces()))
-        .map(|namespace| ObjectRef::new(&namespace.name_any()))
-        .boxed()
+    wake::namespaces(cloud, move |cloud| Some((cloud.standing(SERVICES).settled()?, projects(cloud))))
 }
 
 /// Namespaces that may have waited for Keystone, when it is back.
@@ -106,23 +99,9 @@ fn waiting(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
     recoveries
         .flat_map(move |()| {
             let waiting = cloud.namespaces().into_iter().filter(waits);
-            wake::one_by_one(waiting.map(|namespace| ObjectRef::new(&namespace.name_any())).collect())
+            wake::one_by_one(waiting.map(|namespace| wake::reference(&namespace)).collect())
         })
         .boxed()
-}
-
-/// Namespaces that are being deleted and lost an object of a kind of ours, or are about to.
-fn emptied<K>(cloud: &Arc<Cloud>, context: &Context) -> BoxStream<'static, ObjectRef<Namespace>>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + 'static,
-{
-    let cloud = Arc::clone(cloud);
-    let api: Api<PartialObjectMeta<K>> = Api::all(cloud.kubernetes());
-    changes_of(api, watcher::Config::default(), context, move |object| {
-        let namespace = object.namespace().and_then(|name| cloud.namespace(&name));
-        let leaving = namespace.filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
-        leaving.map(|namespace| ObjectRef::new(&namespace.name_any())).into_iter().collect()
-    })
 }
 
 /// Namespaces whose Secret with an application credential was changed or deleted.
@@ -247,7 +226,7 @@ impl Projects {
     /// Makes sure of all that a namespace is to have in Keystone.
     async fn settle(&self, site: &Site, credentials: &Credentials<'_>, password: &Password) -> Result<Place, Stop> {
         let tenant = credentials.tenant();
-        let admin = Admin::new(&self.cloud.admin(site).await?, &self.census, tenant.uid());
+        let admin = Admin::new(self.cloud.admin(site).await?, &self.census, tenant.uid());
         let (project, found) = tenant.project(&admin).await?;
         credentials.complete(password, &project.id).await?;
         let user = tenant.user(&admin, password, &project.id).await?;
@@ -312,7 +291,10 @@ impl Projects {
             return Ok(done("the namespace has no project of ours"));
         }
         let name = namespace.name_any();
-        let remaining = [self.remaining::<Image>(&name).await?, self.remaining::<Network>(&name).await?].concat();
+        let mut remaining = Vec::new();
+        for kind in &HELD {
+            remaining.extend((kind.remaining)(self.cloud.kubernetes(), &name).await?);
+        }
         if let Some(first) = remaining.first() {
             let message = format!("waiting for {} objects, {first} among them", remaining.len());
             return Ok(Outcome::waiting(reason::DELETING, message));
@@ -324,30 +306,14 @@ impl Projects {
         let credentials = Credentials::new(&self.cloud, &site, &tenant);
         // the Secret comes before everything in Keystone and goes after it
         if credentials.exist().await? || namespace.annotations().contains_key(PROJECT_ID) {
-            let client = self.cloud.admin(&site).await?;
-            let admin = Admin::new(&client, &self.census, tenant.uid());
-            let leftovers = self.cloud.has("Neutron").then_some(&client);
-            if let Some(wait) = tenant.remove(&admin, leftovers).await? {
+            let admin = Admin::new(self.cloud.admin(&site).await?, &self.census, tenant.uid());
+            if let Some(wait) = tenant.remove(&self.cloud, &admin).await? {
                 return Ok(wait);
             }
             credentials.delete().await?;
         }
         self.let_go(namespace).await?;
         Ok(done("the project is deleted"))
-    }
-
-    /// Objects in the namespace that still have something in the project.
-    async fn remaining<K>(&self, namespace: &str) -> Result<Vec<String>, Failure>
-    where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned,
-    {
-        let api: Api<K> = Api::namespaced(self.cloud.kubernetes(), namespace);
-        let list = api.list_metadata(&kube::api::ListParams::default()).await?;
-        let held = list.items.into_iter().filter(|object| apply::has_finalizer(object, FINALIZER));
-        Ok(held.map(|object| format!("{} {}", K::kind(&()), object.name_any())).collect())
     }
 
     /// The whole cloud is gone or going: its projects go with it, and no namespace may wait for it.

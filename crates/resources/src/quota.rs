@@ -57,17 +57,10 @@ pub(crate) async fn run(cloud: Arc<Cloud>, every: Duration, context: Context) {
     let quotas = Arc::new(Quotas::new(Arc::clone(&cloud), store, &context));
     let controller = Controller::<Namespace>::new("quotas", &context)
         .trigger(changed)
-        .trigger(all_when_the_cloud_turns(&cloud))
+        .trigger(wake::namespaces(&cloud, |cloud| cloud.standing(SERVICES).settled()))
         .trigger(waiting(&quotas))
         .trigger(looks(&quotas, every));
     controller.run(quotas, context).await;
-}
-
-/// All namespaces, when the cloud comes or goes.
-fn all_when_the_cloud_turns(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
-    let turns = cloud.turns(|cloud| cloud.standing(SERVICES).settled());
-    let cloud = Arc::clone(cloud);
-    turns.flat_map(move |_| stream::iter(cloud.namespaces())).map(|namespace| reference(&namespace)).boxed()
 }
 
 /// Namespaces with quotas, when Keystone may be back.
@@ -95,10 +88,6 @@ fn looks(quotas: &Arc<Quotas>, every: Duration) -> BoxStream<'static, ObjectRef<
     })
     .flatten()
     .boxed()
-}
-
-fn reference(namespace: &NamespaceMeta) -> ObjectRef<Namespace> {
-    ObjectRef::new(&namespace.name_any())
 }
 
 /// UID of a quota, and what was said about it.
@@ -134,7 +123,7 @@ impl Quotas {
             declaring.contains(&namespace.name_any())
                 || namespace.annotations().get(PROJECT_ID).is_some_and(|project| limited.contains(project))
         };
-        self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| reference(&namespace)).collect()
+        self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| wake::reference(&namespace)).collect()
     }
 
     async fn pass(&self, namespace: &Namespace) -> Result<Outcome, Failure> {
@@ -186,10 +175,8 @@ impl Quotas {
         if self.ledger.page(&self.cloud, &site).await?.shows(project, wanted, &mark) {
             return Ok(Outcome::ready("the limits are as declared"));
         }
-        let result = self.settle(&namespace.name_any(), &site, project, &mark, wanted, faults).await;
-        // also after a failure: a request may have been carried out
-        self.ledger.doubt().await;
-        result.map(|()| Outcome::ready("the limits are as declared, where they can be"))
+        self.settle(&namespace.name_any(), &site, project, &mark, wanted, faults).await?;
+        Ok(Outcome::ready("the limits are as declared, where they can be"))
     }
 
     /// Makes the limits true, each of them also if another could not be.
@@ -209,7 +196,7 @@ impl Quotas {
             return Err(Outcome::waiting(reason::PROJECT_NOT_READY, message).into());
         }
         let region = self.cloud.admin_config(site).await?.region;
-        let limits = Limits::look(&identity, region.as_deref(), project, mark).await?;
+        let limits = Limits::look(&identity, region, project, mark).await?;
         let (mut changed, mut failed) = (false, None);
         for key in &KEYS {
             match limits.settle(key, wanted.declared(key)).await {
@@ -223,6 +210,10 @@ impl Quotas {
                 Ok(Settled::Refused(fault)) => faults.push(fault),
                 Err(stop) => failed = failed.or(Some(stop)),
             }
+        }
+        // also after a failure: a request may have been carried out
+        if changed || failed.is_some() {
+            self.ledger.doubt().await;
         }
         if changed {
             self.cloud.limits_changed(namespace);

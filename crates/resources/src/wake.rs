@@ -1,4 +1,4 @@
-//! Wakes objects that wait for the cloud, for the place they are in, or for a service that did not answer.
+//! Wakes objects and namespaces that wait for the cloud, for the place they are in, or for a service that did not answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,13 +6,18 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream, select},
 };
-use kube::{Resource, api::ObjectMeta};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Resource, ResourceExt, api::ObjectMeta};
 use kupenstack_core::conditions;
 use kupenstack_runtime::{ObjectRef, Objects};
 use rand::{Rng, seq::SliceRandom};
 use tokio::time::sleep;
 
-use crate::{actuator::Kind, cloud::Cloud, realm::Realm};
+use crate::{
+    actuator::Kind,
+    cloud::{Cloud, NamespaceMeta},
+    realm::Realm,
+};
 
 /// How many are woken at once.
 const GROUP: usize = 16;
@@ -35,6 +40,21 @@ pub(crate) fn objects<K: Kind>(
         stream::iter(objects.select(|meta, _| is_there(meta)))
     };
     select(everywhere, somewhere).flat_map(concerned).boxed()
+}
+
+/// All namespaces, each time that `see` makes something else of the cloud than before.
+pub(crate) fn namespaces<T: Clone + PartialEq + Send + 'static>(
+    cloud: &Arc<Cloud>,
+    see: impl Fn(&Cloud) -> Option<T> + Send + 'static,
+) -> BoxStream<'static, ObjectRef<Namespace>> {
+    let turns = cloud.turns(see);
+    let cloud = Arc::clone(cloud);
+    turns.flat_map(move |_| stream::iter(cloud.namespaces())).map(|namespace| reference(&namespace)).boxed()
+}
+
+/// What a namespace is to a controller of namespaces.
+pub(crate) fn reference(namespace: &NamespaceMeta) -> ObjectRef<Namespace> {
+    ObjectRef::new(&namespace.name_any())
 }
 
 /// Objects that may have waited for a service which is back, or for their project to be allowed more: whatever is not as

@@ -46,9 +46,16 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// Cancelled when the process is to stop.
     pub stop: CancellationToken,
+    /// How soon a pass that failed is repeated at first. Each further failure doubles it, up to five minutes.
+    pub retry: Duration,
 }
 
 impl Context {
+    /// A context in which a pass that failed is repeated after a second at first.
+    pub fn new(client: Client, metrics: Arc<Metrics>, stop: CancellationToken) -> Self {
+        Self { client, metrics, stop, retry: Duration::from_secs(1) }
+    }
+
     pub(crate) fn watch_failed<K: Resource>(&self, error: &watcher::Error)
     where
         K::DynamicType: Default,
@@ -72,7 +79,6 @@ pub struct Controller<K: Resource<DynamicType = ()> + Clone + 'static> {
     writer: Writer<DeserializeGuard<K>>,
     listed: CancellationToken,
     concurrency: u16,
-    retry: Duration,
     triggers: Vec<BoxStream<'static, ObjectRef<K>>>,
 }
 
@@ -100,7 +106,6 @@ where
             writer: Writer::default(),
             listed: CancellationToken::new(),
             concurrency: 8,
-            retry: Duration::from_secs(1),
             triggers: Vec::new(),
         }
     }
@@ -117,14 +122,6 @@ where
         self
     }
 
-    /// How soon a pass that failed is repeated at first; 1 second unless told. Each further failure doubles it, up to
-    /// five minutes.
-    #[must_use]
-    pub fn retry(mut self, first: Duration) -> Self {
-        self.retry = first;
-        self
-    }
-
     /// A further stream of objects to look at.
     #[must_use]
     pub fn trigger(mut self, stream: BoxStream<'static, ObjectRef<K>>) -> Self {
@@ -136,7 +133,7 @@ where
     pub async fn run(self, reconciler: Arc<dyn Reconcile<K>>, context: Context) {
         let pass = Arc::new(Pass {
             name: self.name,
-            retry: self.retry,
+            retry: context.retry,
             attempts: Attempts::new(),
             events: Events::new(context.client.clone()),
             metrics: Arc::clone(&context.metrics),

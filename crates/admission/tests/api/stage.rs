@@ -204,7 +204,7 @@ impl Running {
     pub(crate) async fn bind(stage: &Stage, issuer: Issuer) -> Self {
         let stop = CancellationToken::new();
         let metrics = Arc::<Metrics>::default();
-        let context = Context { client: stage.plane.client().await, metrics: Arc::clone(&metrics), stop: stop.clone() };
+        let context = Context::new(stage.plane.client().await, Arc::clone(&metrics), stop.clone());
         let webhook = Webhook::bind(settings(([127, 0, 0, 1], 0).into(), issuer)).await.expect("a free port");
         let (address, certified) = (webhook.address().expect("it listens"), webhook.certified());
         let task = tokio::spawn(webhook.run(rules(), context));

@@ -101,7 +101,7 @@ impl Stage {
     /// The same, with services that are proven by somebody else, and so much patience with them.
     pub(crate) fn run_with(&self, names: &[&str], prober: Arc<dyn Prober>, patience: Patience) -> Running {
         let stop = CancellationToken::new();
-        let context = Context { client: self.client.clone(), metrics: Arc::default(), stop: stop.clone() };
+        let context = Context::new(self.client.clone(), Arc::default(), stop.clone());
         let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
         let settings = Settings {
             helm: Arc::clone(&self.helm),

@@ -143,7 +143,7 @@ impl Operator {
         let tap = Arc::clone(&plan.tap);
         let (plan, token, counted) = (plan.clone(), stop.clone(), Arc::clone(&metrics));
         let tasks = runtime.spawn(async move {
-            let context = Context { client: plan.tap.client(), metrics: counted, stop: token };
+            let context = Context::new(plan.tap.client(), counted, token);
             let settings = Settings {
                 helm: plan.helm.clone(),
                 charts: plan.charts.clone(),

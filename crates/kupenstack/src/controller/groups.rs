@@ -82,6 +82,5 @@ async fn resources(args: &ControllerArgs) -> anyhow::Result<kupenstack_resources
         work_dir_size: args.work_dir_size,
         sources: args.sources.settings().await,
         observe_every: Duration::from_secs(args.observe_seconds),
-        retry: Duration::from_secs(1),
     })
 }

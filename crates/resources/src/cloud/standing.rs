@@ -91,8 +91,12 @@ pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
 /// A service that the cloud does not have. One that lists none has not told yet, or does not know.
 fn missing<'a>(openstack: &OpenStack, services: &[&'a str]) -> Option<&'a str> {
     let listed = &openstack.status.as_ref()?.services;
-    let has = |wanted: &str| listed.iter().any(|service| service.kind == wanted);
-    services.iter().copied().find(|service| !listed.is_empty() && !has(service))
+    services.iter().copied().find(|service| !listed.is_empty() && !has(openstack, service))
+}
+
+/// Whether the cloud lists a service, be it ready or not.
+pub(crate) fn has(openstack: &OpenStack, service: &str) -> bool {
+    openstack.status.iter().flat_map(|status| &status.services).any(|listed| listed.kind == service)
 }
 
 fn as_a_whole(openstack: &OpenStack, site: Site) -> Standing {

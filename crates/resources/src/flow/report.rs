@@ -18,12 +18,19 @@ use crate::{
     queue::Call,
 };
 
+/// Who is told of objects beside their status.
+#[derive(Clone)]
+pub(crate) struct Tellers<K: Kind> {
+    pub(crate) events: Events,
+    /// Objects that are to be looked at.
+    pub(crate) calls: UnboundedSender<ObjectRef<K>>,
+}
+
 /// Writes the status of one object in one pass.
 pub(crate) struct Report<K: Kind> {
     noun: &'static str,
     api: Api<K>,
-    events: Events,
-    calls: UnboundedSender<ObjectRef<K>>,
+    tellers: Tellers<K>,
     object: Arc<K>,
     state: tokio::sync::Mutex<State<K::Status>>,
     /// What a long step says that has not been written yet.
@@ -38,18 +45,13 @@ struct State<S> {
 }
 
 impl<K: Kind> Report<K> {
-    pub(crate) fn new(
-        noun: &'static str,
-        api: Api<K>,
-        (events, calls): (Events, UnboundedSender<ObjectRef<K>>),
-        object: Arc<K>,
-    ) -> Self {
+    pub(crate) fn new(noun: &'static str, api: Api<K>, tellers: Tellers<K>, object: Arc<K>) -> Self {
         let written = object.status().cloned();
         let next = written.clone().unwrap_or_default();
         let id = K::id(&next).map(ToOwned::to_owned);
         let conditions = object.conditions().to_vec();
         let state = tokio::sync::Mutex::new(State { written, next, id, conditions });
-        Self { noun, api, events, calls, object, state, said: Mutex::default() }
+        Self { noun, api, tellers, object, state, said: Mutex::default() }
     }
 
     pub(crate) fn object(&self) -> &Arc<K> {
@@ -90,7 +92,7 @@ impl<K: Kind> Report<K> {
         }
         self.write(outcome).await?;
         if self.object.meta().deletion_timestamp.is_none() {
-            self.events.transition(&self.reference(), self.object.conditions(), outcome).await;
+            self.tellers.events.transition(&self.reference(), self.object.conditions(), outcome).await;
         }
         Ok(())
     }
@@ -140,7 +142,7 @@ impl<K: Kind> Progress for Report<K> {
             self.write(&said.unwrap_or_else(|| Outcome::waiting("Creating", "being made"))).await?;
             if news {
                 let note = format!("{} {id} created", self.noun);
-                self.events.publish(&self.reference(), EventType::Normal, "Created", &note).await;
+                self.tellers.events.publish(&self.reference(), EventType::Normal, "Created", &note).await;
             }
             Ok(())
         }
@@ -148,7 +150,7 @@ impl<K: Kind> Progress for Report<K> {
     }
 
     fn call(&self) -> Call {
-        let (calls, key) = (self.calls.clone(), ObjectRef::from(self.object.as_ref()));
+        let (calls, key) = (self.tellers.calls.clone(), ObjectRef::from(self.object.as_ref()));
         // without a listener the controller has ended
         Box::new(move || drop(calls.unbounded_send(key)))
     }

@@ -52,7 +52,7 @@ impl<A: Actuator> Flow<A> {
                     kept = id,
                     "left over from a project that is gone, deleted"
                 );
-                self.actuator.delete(&target, &resource).await?;
+                self.delete(&target, &resource).await?;
             }
         }
         Ok(())

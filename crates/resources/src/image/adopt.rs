@@ -6,15 +6,12 @@ use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, ImageFilter, ImageStatus as GlanceStatus};
 
 use super::variant::Variant;
-use crate::{actuator::Target, stop::Stop};
+use crate::{actuator::Target, adoption, stop::Stop};
 
-/// The adopted image: the one that was recorded, else the only one that fits. Several that fit are none.
-///
-/// The heir of a project's user adopts nothing, and an object that is being deleted nothing new: what was never taken
-/// over is not to be deleted.
+/// The adopted image: the one that was recorded, else the only one that fits.
 pub(super) async fn find<K: Variant>(
     target: &Target<K>,
-    adoption: &ImageAdoption,
+    wanted: &ImageAdoption,
 ) -> Result<Option<openstack::Image>, Stop> {
     let Some(project) = &target.owner else { return Ok(None) };
     if let Some(id) = &target.recorded {
@@ -25,52 +22,39 @@ pub(super) async fn find<K: Variant>(
             return Ok(Some(image));
         }
     }
-    if target.object.meta().deletion_timestamp.is_some() {
-        return Ok(None);
-    }
-    let mut fitting = candidates(target, adoption, project).await?;
-    Ok(if fitting.len() == 1 { fitting.pop() } else { None })
+    adoption::only(target, candidates(target, wanted, project)).await
 }
 
 /// Why there is nothing to adopt.
-pub(super) async fn missing<K: Variant>(target: &Target<K>, adoption: &ImageAdoption) -> Result<Outcome, Stop> {
+pub(super) async fn missing<K: Variant>(target: &Target<K>, wanted: &ImageAdoption) -> Result<Outcome, Stop> {
     let fitting = match &target.owner {
-        Some(project) => candidates(target, adoption, project).await?,
+        Some(project) => candidates(target, wanted, project).await?,
         None => Vec::new(),
     };
-    let whose = if K::KEEPS_VISIBILITY { "public images" } else { "images of the project" };
+    let those = if K::KEEPS_VISIBILITY { "public images" } else { "images of the project" };
     Ok(match fitting.as_slice() {
-        [] => Outcome::waiting("NothingToAdopt", format!("spec.adopt: none of the {whose} fits")),
         [one] => Outcome::waiting("NotUsable", format!("spec.adopt: image {} is {} in Glance", one.id, one.status)),
-        [first, second, ..] => {
-            let message = format!(
-                "spec.adopt: {} of the {whose} fit, {} and {} among them; name one of them by its id",
-                fitting.len(),
-                first.id,
-                second.id
-            );
-            Outcome::waiting("AmbiguousAdoption", message)
-        }
+        fitting => adoption::missing(fitting, those),
     })
 }
 
 async fn candidates<K: Variant>(
     target: &Target<K>,
-    adoption: &ImageAdoption,
+    wanted: &ImageAdoption,
     project: &str,
 ) -> Result<Vec<openstack::Image>, Stop> {
     let service = target.client.image();
-    let images: Vec<_> = if let Some(id) = &adoption.id {
+    let images: Vec<_> = if let Some(id) = &wanted.id {
         service.get(id).await?.into_iter().collect()
     } else {
-        let filter = ImageFilter { name: adoption.name.clone(), ..ImageFilter::default() };
+        let filter = ImageFilter { name: wanted.name.clone(), ..ImageFilter::default() };
         service.list(&filter).try_collect().await?
     };
     let fits = |image: &openstack::Image| {
         is_there(image)
             && K::may_adopt(image, project)
-            && adoption.name.as_ref().is_none_or(|name| image.name.as_ref() == Some(name))
-            && adoption.filter.as_ref().is_none_or(|features| has(image, features))
+            && wanted.name.as_ref().is_none_or(|name| image.name.as_ref() == Some(name))
+            && wanted.filter.as_ref().is_none_or(|features| has(image, features))
     };
     Ok(images.into_iter().filter(fits).collect())
 }

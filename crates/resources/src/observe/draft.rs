@@ -1,6 +1,6 @@
 //! One list on its way: nothing of it counts before it is complete.
 
-use std::collections::{HashMap, HashSet};
+use std::{collections::HashMap, sync::Arc};
 
 use kupenstack_core::ownership::ClusterId;
 use tokio::time::Instant;
@@ -18,10 +18,10 @@ pub(super) struct Draft<R> {
 
 /// A resource that is not as it was in the list before.
 struct Changed<R> {
-    id: String,
+    id: Arc<str>,
     resource: Packed<R>,
     /// The UID in its mark.
-    owner: Option<Box<str>>,
+    owner: Option<Arc<str>>,
 }
 
 /// What a complete list has come to.
@@ -53,7 +53,7 @@ impl<R: Listed> Draft<R> {
         match kept {
             Some(kept) if kept.resource == packed => kept.round = self.round,
             _ => {
-                let (id, owner) = (resource.id().to_owned(), owner.map(Into::into));
+                let (id, owner) = (resource.id().into(), owner.map(Into::into));
                 self.changed.push(Changed { id, resource: packed, owner });
             }
         }
@@ -67,42 +67,32 @@ impl<R: Listed> Draft<R> {
         for Changed { id, resource, owner } in changed {
             let before = state.kept.remove(&id).map(|kept| kept.owner);
             news.owners.extend(before.iter().chain(&owner).map(ToString::to_string));
-            news.resources.insert(id.clone());
+            news.resources.insert(id.to_string());
             if let Some(owner) = owner.or(before) {
                 state.kept.insert(id, Kept { resource, round, owner });
             }
         }
         for (id, kept) in state.kept.extract_if(|_, kept| kept.round != round) {
-            news.owners.insert(kept.owner.into());
-            news.resources.insert(id);
+            news.owners.insert(kept.owner.to_string());
+            news.resources.insert(id.to_string());
         }
         if state.round == 0 {
             // objects have waited for this list, or have looked for themselves
             news = News::default();
         }
         state.round = round;
-        let State { writes, kept, .. } = &mut *state;
+        state.owned = by_owner(&state.kept);
+        let State { writes, owned, .. } = &mut *state;
         let counts_now = writes.extract_if(|_, ended| ended.is_some_and(|ended| ended < began));
-        let counts_now: HashSet<String> = counts_now.map(|(uid, _)| uid).collect();
-        news.owners.extend(without_resource(counts_now, kept));
-        state.several = several(&state.kept);
+        // of some of them the list shows nothing, though it began after they were written to: others were faster
+        news.owners.extend(counts_now.map(|(uid, _)| uid).filter(|uid| !owned.contains_key(uid.as_str())));
         // they are looked at again until there is one left
-        for (uid, resources) in &state.several {
-            news.owners.insert(uid.clone());
-            news.resources.extend(resources.iter().cloned());
+        for (uid, resources) in owned.iter().filter(|(_, resources)| resources.len() > 1) {
+            news.owners.insert(uid.to_string());
+            news.resources.extend(resources.iter().map(ToString::to_string));
         }
         Finished { moving: !news.is_empty() || !state.writes.is_empty(), news }
     }
-}
-
-/// Those of the objects that a list shows nothing of, though it began after they were written to: others were faster.
-fn without_resource<R>(mut uids: HashSet<String>, kept: &HashMap<String, Kept<R>>) -> HashSet<String> {
-    if !uids.is_empty() {
-        for kept in kept.values() {
-            uids.remove(&*kept.owner);
-        }
-    }
-    uids
 }
 
 /// The UID in the mark, if the mark is this cluster's.
@@ -110,17 +100,12 @@ fn owner<'a>(cluster: &ClusterId, resource: &'a impl Listed) -> Option<&'a str> 
     cluster.marked(resource.mark()?)
 }
 
-fn several<R>(kept: &HashMap<String, Kept<R>>) -> HashMap<String, Vec<String>> {
-    let mut first: HashMap<&str, &String> = HashMap::with_capacity(kept.len());
-    let mut several: HashMap<String, Vec<String>> = HashMap::new();
+/// What each object has.
+fn by_owner<R>(kept: &HashMap<Arc<str>, Kept<R>>) -> HashMap<Arc<str>, Vec<Arc<str>>> {
+    let mut owned: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::with_capacity(kept.len());
     for (id, kept) in kept {
-        if let Some(first) = first.insert(&kept.owner, id) {
-            let all = several.entry(kept.owner.to_string()).or_default();
-            if all.is_empty() {
-                all.push(first.clone());
-            }
-            all.push(id.clone());
-        }
+        // there may be very many, and nearly all have one
+        owned.entry(Arc::clone(&kept.owner)).or_insert_with(|| Vec::with_capacity(1)).push(Arc::clone(id));
     }
-    several
+    owned
 }

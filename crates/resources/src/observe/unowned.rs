@@ -45,7 +45,7 @@ impl Unowned {
         let now: Vec<(String, String)> = {
             let state = census.state();
             let unowned = state.kept.iter().filter(|(_, kept)| !owners.contains(&*kept.owner));
-            unowned.map(|(id, kept)| (id.clone(), kept.owner.to_string())).collect()
+            unowned.map(|(id, kept)| (id.to_string(), kept.owner.to_string())).collect()
         };
         let before = std::mem::take(&mut self.suspects);
         for (id, uid) in now {

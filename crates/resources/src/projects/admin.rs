@@ -7,9 +7,10 @@ use kupenstack_openstack::{Client, Identity};
 use super::home::Home;
 use crate::observe::{Census, Writing};
 
-/// The administrator's Keystone, for one namespace. What lists say about the namespace does not count any more once
-/// something is written for it.
+/// The administrator, for one namespace. What lists say about the namespace does not count any more once
+/// something is written for it in Keystone.
 pub(super) struct Admin {
+    client: Client,
     identity: Identity,
     census: Arc<Census<Home>>,
     uid: String,
@@ -18,9 +19,14 @@ pub(super) struct Admin {
 
 impl Admin {
     /// For the namespace with this UID.
-    pub(super) fn new(client: &Client, census: &Arc<Census<Home>>, uid: &str) -> Self {
+    pub(super) fn new(client: Client, census: &Arc<Census<Home>>, uid: &str) -> Self {
         let (identity, census) = (client.identity(), Arc::clone(census));
-        Self { identity, census, uid: uid.to_owned(), writing: OnceLock::new() }
+        Self { client, identity, census, uid: uid.to_owned(), writing: OnceLock::new() }
+    }
+
+    /// What is not in Keystone.
+    pub(super) fn elsewhere(&self) -> &Client {
+        &self.client
     }
 
     /// To look at what there is.

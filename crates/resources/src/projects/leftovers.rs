@@ -1,16 +1,22 @@
 //! What other services keep of a project by themselves, which nobody else removes when the project goes.
 
 use futures::TryStreamExt;
-use kupenstack_openstack::{Client, NetworkFilter, SecurityGroup};
+use kupenstack_openstack::{NetworkFilter, SecurityGroup};
 
-use crate::stop::Stop;
+use super::admin::Admin;
+use crate::{cloud::Cloud, stop::Stop};
 
 /// Neutron makes it when a project first needs it, and keeps it.
 const DEFAULT_GROUP: &str = "default";
 
-/// Deletes the security group that Neutron made for the project. Groups that people made are not ours to delete.
-pub(super) async fn remove(admin: &Client, project: &str) -> Result<(), Stop> {
-    let groups = admin.network().security_groups();
+/// Deletes what services of the cloud have made for the project by themselves.
+pub(super) async fn remove(cloud: &Cloud, admin: &Admin, project: &str) -> Result<(), Stop> {
+    if cloud.has("Neutron") { remove_security_group(admin, project).await } else { Ok(()) }
+}
+
+/// Groups that people made are not ours to delete.
+async fn remove_security_group(admin: &Admin, project: &str) -> Result<(), Stop> {
+    let groups = admin.elsewhere().network().security_groups();
     let filter = NetworkFilter { name: Some(DEFAULT_GROUP.to_owned()), project_id: Some(project.to_owned()) };
     let found: Vec<SecurityGroup> = groups.list(&filter).try_collect().await?;
     // a filter that a service does not know is one that it ignores

@@ -4,10 +4,13 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kupenstack_core::{Outcome, names, reason};
-use kupenstack_openstack::{Client, Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
+use kupenstack_openstack::{Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
 
 use super::{admin::Admin, credentials::Password, home::Home, leftovers};
-use crate::{cloud::Site, stop::Stop};
+use crate::{
+    cloud::{Cloud, Site},
+    stop::Stop,
+};
 
 /// The domain that every Keystone starts with.
 pub(super) const DOMAIN: &str = "default";
@@ -182,16 +185,13 @@ impl Tenant {
 
     /// Removes user and project. Done when neither can be seen any more; else says what is waited for. Both are looked
     /// for twice: a server behind the others may not know yet of what was made a moment ago.
-    /// With a client that may, what Neutron made by itself for the project goes first.
-    pub(super) async fn remove(&self, admin: &Admin, neutron: Option<&Client>) -> Result<Option<Outcome>, Stop> {
+    pub(super) async fn remove(&self, cloud: &Cloud, admin: &Admin) -> Result<Option<Outcome>, Stop> {
         let name = self.user_name();
         if let Some(user) = admin.look().find_user(&name, DOMAIN).await? {
             admin.write().delete_user(&user.id).await?;
         }
         for project in self.projects(admin).await? {
-            if let Some(neutron) = neutron {
-                leftovers::remove(neutron, &project.id).await?;
-            }
+            leftovers::remove(cloud, admin, &project.id).await?;
             admin.write().delete_project(&project.id).await?;
         }
         let waiting = |what: &str, name: &str| {

@@ -13,7 +13,7 @@ const MIB: u128 = 1 << 20;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Its name behind `kupenstack.io/`.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// Type of the service whose limit it is.
     pub(super) service: &'static str,
     /// The limit's name there.

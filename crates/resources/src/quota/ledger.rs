@@ -1,13 +1,17 @@
 //! The limits of all projects, as one list showed them: a quota that is kept costs no request.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use futures::{StreamExt, TryStreamExt};
 use kupenstack_openstack::{Limit, LimitFilter};
 use tokio::sync::Mutex;
 
 use super::{
-    keys::{KEYS, Key},
+    keys::KEYS,
+    limits::Catalogue,
     wanted::{Declared, Wanted},
 };
 use crate::{
@@ -22,8 +26,8 @@ pub(super) struct Ledger(Mutex<Option<Arc<Page>>>);
 /// The limits that keys of ours can become.
 pub(super) struct Page {
     site: Site,
-    /// By project.
-    limits: HashMap<String, Vec<Limit>>,
+    /// By project, and by the name of the key.
+    limits: HashMap<String, BTreeMap<&'static str, Limit>>,
 }
 
 impl Ledger {
@@ -33,12 +37,14 @@ impl Ledger {
         if let Some(page) = held.as_ref().filter(|page| page.site == *site) {
             return Ok(Arc::clone(page));
         }
-        let mut limits: HashMap<String, Vec<Limit>> = HashMap::new();
-        let mut listed = cloud.admin(site).await?.identity().list_limits(&LimitFilter::default()).boxed();
+        let mut limits: HashMap<String, BTreeMap<&'static str, Limit>> = HashMap::new();
+        let identity = cloud.admin(site).await?.identity();
+        let catalogue = Catalogue::look(&identity, cloud.admin_config(site).await?.region).await?;
+        let mut listed = identity.list_limits(&LimitFilter::default()).boxed();
         while let Some(limit) = listed.try_next().await? {
             let Some(project) = limit.project_id.clone() else { continue };
-            if KEYS.iter().any(|key| key.resource == limit.resource_name) {
-                limits.entry(project).or_default().push(limit);
+            if let Some(key) = KEYS.iter().find(|key| catalogue.has(key, &limit)) {
+                limits.entry(project).or_default().entry(key.name).or_insert(limit);
             }
         }
         let page = Arc::new(Page { site: site.clone(), limits });
@@ -57,7 +63,7 @@ impl Ledger {
         let Some(page) = held.as_ref() else { return Vec::new() };
         let is_marked =
             |limit: &Limit| limit.description.as_deref().is_some_and(|text| page.site.cluster.marked(text).is_some());
-        let limited = page.limits.iter().filter(|(_, limits)| limits.iter().any(is_marked));
+        let limited = page.limits.iter().filter(|(_, limits)| limits.values().any(is_marked));
         limited.map(|(project, _)| project.clone()).collect()
     }
 }
@@ -65,16 +71,15 @@ impl Ledger {
 impl Page {
     /// Whether a project's limits are as they are wanted.
     pub(super) fn shows(&self, project: &str, wanted: &Wanted, mark: &str) -> bool {
-        let limits = self.limits.get(project).map_or(&[][..], Vec::as_slice);
-        KEYS.iter().all(|key| is_kept(key, wanted.declared(key), limits, mark))
+        let limits = self.limits.get(project);
+        KEYS.iter().all(|key| is_kept(wanted.declared(key), limits.and_then(|limits| limits.get(key.name)), mark))
     }
 }
 
-fn is_kept(key: &Key, declared: Option<&Declared>, limits: &[Limit], mark: &str) -> bool {
-    let mut of_key = limits.iter().filter(|limit| limit.resource_name == key.resource);
+fn is_kept(declared: Option<&Declared>, present: Option<&Limit>, mark: &str) -> bool {
     match declared {
-        Some(Declared::Limit(wanted, _)) => of_key.any(|limit| limit.resource_limit == i64::from(*wanted)),
+        Some(Declared::Limit(wanted, _)) => present.is_some_and(|limit| limit.resource_limit == i64::from(*wanted)),
         Some(Declared::Unclear) => true,
-        None => !of_key.any(|limit| limit.description.as_deref() == Some(mark)),
+        None => present.is_none_or(|limit| limit.description.as_deref() != Some(mark)),
     }
 }

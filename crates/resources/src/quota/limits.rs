@@ -13,13 +13,38 @@ use super::{
 };
 use crate::stop::Stop;
 
+/// What tells which limit a key becomes.
+pub(super) struct Catalogue {
+    services: Vec<Service>,
+    /// The region that is used.
+    region: Option<String>,
+}
+
+impl Catalogue {
+    pub(super) async fn look(identity: &Identity, region: Option<String>) -> Result<Self, Stop> {
+        Ok(Self { services: identity.list_services().await?, region })
+    }
+
+    /// Whether a resource's limit is the key's: that of its service, in the region that is used. A service asks for the
+    /// limits of its own region only; where no region is configured, the first is as good as another.
+    pub(super) fn fits(&self, key: &Key, resource: &str, service: &str, region: Option<&str>) -> bool {
+        let is_of_type = |known: &Service| known.id == service && known.service_type == key.service;
+        let used = self.region.as_deref();
+        resource == key.resource && self.services.iter().any(is_of_type) && (used.is_none() || region == used)
+    }
+
+    /// Whether a limit is what the key becomes.
+    pub(super) fn has(&self, key: &Key, limit: &Limit) -> bool {
+        self.fits(key, &limit.resource_name, &limit.service_id, limit.region_id.as_deref())
+    }
+}
+
 /// What there is now, looked at for the purpose.
 pub(super) struct Limits<'a> {
     identity: &'a Identity,
     project: &'a str,
     mark: &'a str,
-    region: Option<&'a str>,
-    services: Vec<Service>,
+    catalogue: Catalogue,
     registered: Vec<RegisteredLimit>,
     present: Vec<Limit>,
 }
@@ -41,28 +66,26 @@ impl<'a> Limits<'a> {
     /// Looks at a project's limits. Those with the mark are ours.
     pub(super) async fn look(
         identity: &'a Identity,
-        region: Option<&'a str>,
+        region: Option<String>,
         project: &'a str,
         mark: &'a str,
     ) -> Result<Self, Stop> {
         let of_project = LimitFilter { project_id: Some(project.to_owned()), ..LimitFilter::default() };
-        let services = identity.list_services().await?;
+        let catalogue = Catalogue::look(identity, region).await?;
         let registered = identity.list_registered_limits(&LimitFilter::default()).try_collect().await?;
         let present = identity.list_limits(&of_project).try_collect().await?;
-        Ok(Self { identity, project, mark, region, services, registered, present })
+        Ok(Self { identity, project, mark, catalogue, registered, present })
     }
 
     /// Makes true what is declared of a key. What can be done once only is refused by Keystone the second time: a limit
     /// is unique per project and resource.
     pub(super) async fn settle(&self, key: &Key, declared: Option<&Declared>) -> Result<Settled, Stop> {
-        let present = self.present.iter().find(|limit| {
-            limit.resource_name == key.resource && self.fits(key, &limit.service_id, limit.region_id.as_deref())
-        });
+        let present = self.present.iter().find(|limit| self.catalogue.has(key, limit));
         let is_ours = |limit: &Limit| limit.description.as_deref() == Some(self.mark);
         match (declared, present) {
             (Some(Declared::Limit(wanted, quota)), None) => {
                 let Some(registered) = self.registered(key) else {
-                    return Ok(Settled::Refused(unsupported(key, self.region, quota)));
+                    return Ok(Settled::Refused(unsupported(key, self.catalogue.region.as_deref(), quota)));
                 };
                 self.create(registered, i64::from(*wanted)).await?;
                 Ok(Settled::Set(*wanted, Arc::clone(quota)))
@@ -115,16 +138,9 @@ impl<'a> Limits<'a> {
 
     fn registered(&self, key: &Key) -> Option<&RegisteredLimit> {
         self.registered.iter().find(|registered| {
-            registered.resource_name == key.resource
-                && self.fits(key, &registered.service_id, registered.region_id.as_deref())
+            let region = registered.region_id.as_deref();
+            self.catalogue.fits(key, &registered.resource_name, &registered.service_id, region)
         })
-    }
-
-    /// Whether something is about the key's service, in the region that is used. A service asks for the limits of its
-    /// own region only; where no region is configured, the first is as good as another.
-    fn fits(&self, key: &Key, service: &str, region: Option<&str>) -> bool {
-        let is_of_type = self.services.iter().any(|known| known.id == service && known.service_type == key.service);
-        is_of_type && (self.region.is_none() || region == self.region)
     }
 }
 

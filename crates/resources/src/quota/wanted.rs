@@ -9,7 +9,7 @@ use super::keys::{KEYS, Key, Meaning, meaning};
 /// What is to be limited in a namespace, and what is wrong with how that is declared.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// By the limit's name.
+    /// By the key's name.
     declared: BTreeMap<&'static str, Declared>,
     /// What can't be taken, told to its quota.
     pub(super) faults: Vec<Fault>,
@@ -49,7 +49,7 @@ impl Wanted {
     }
 
     pub(super) fn declared(&self, key: &Key) -> Option<&Declared> {
-        self.declared.get(key.resource)
+        self.declared.get(key.name)
     }
 
     fn add(&mut self, quota: &Arc<ResourceQuota>) {
@@ -79,7 +79,7 @@ impl Wanted {
                     match key.limit(value) {
                         Ok(limit) => self.declare(key, limit, quota),
                         Err(problem) => {
-                            self.declared.entry(key.resource).or_insert(Declared::Unclear);
+                            self.declared.entry(key.name).or_insert(Declared::Unclear);
                             let note = format!("spec.hard[{name}]: {value} {problem}");
                             self.faults.push(fault("QuotaInvalid", note));
                         }
@@ -98,7 +98,7 @@ impl Wanted {
             Some(Declared::Unclear) | None => true,
         };
         if smaller {
-            self.declared.insert(key.resource, Declared::Limit(limit, Arc::clone(quota)));
+            self.declared.insert(key.name, Declared::Limit(limit, Arc::clone(quota)));
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         Arc::new(serde_json::from_value(quota).unwrap())
     }
 
-    /// By the limit's name: how much, and who says so.
+    /// By the key's name: how much, and who says so.
     fn limits(wanted: &Wanted) -> Vec<(&str, Option<(u32, &str)>)> {
         let shown = |declared| match declared {
             &Declared::Limit(limit, ref quota) => Some((limit, quota.metadata.name.as_deref().unwrap())),
@@ -142,7 +142,7 @@ mod tests {
         let first = quota("first", &json!({"kupenstack.io/images": "5", "kupenstack.io/image-storage": "1Gi"}), &[]);
         let second = quota("second", &json!({"kupenstack.io/images": "3", "kupenstack.io/image-storage": "2Gi"}), &[]);
         let wanted = Wanted::of(&[first, second]);
-        let expected = vec![("image_count_total", Some((3, "second"))), ("image_size_total", Some((1024, "first")))];
+        let expected = vec![("image-storage", Some((1024, "first"))), ("images", Some((3, "second")))];
         assert_eq!(limits(&wanted), expected);
         assert!(wanted.faults.is_empty());
     }
@@ -151,14 +151,14 @@ mod tests {
     fn what_is_not_understood_neither_sets_nor_lifts_a_limit() {
         let unclear = quota("unclear", &json!({"kupenstack.io/images": "10e399"}), &[]);
         let wanted = Wanted::of(std::slice::from_ref(&unclear));
-        assert_eq!(limits(&wanted), [("image_count_total", None)]);
+        assert_eq!(limits(&wanted), [("images", None)]);
         assert!(!wanted.is_empty());
         assert_eq!(wanted.faults[0].reason, "QuotaInvalid");
         assert!(wanted.faults[0].note.starts_with("spec.hard[kupenstack.io/images]: 10e399 is more than"));
         let clear = quota("clear", &json!({"kupenstack.io/images": "5"}), &[]);
         for both in [[&unclear, &clear], [&clear, &unclear]] {
             let wanted = Wanted::of(&both.map(Arc::clone));
-            assert_eq!(limits(&wanted), [("image_count_total", Some((5, "clear")))]);
+            assert_eq!(limits(&wanted), [("images", Some((5, "clear")))]);
         }
     }
 

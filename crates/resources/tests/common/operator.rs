@@ -27,11 +27,15 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
-        Self::start_with(kubernetes, work_dir, |_| {})
+        Self::start_with(kubernetes, work_dir, |_, _| {})
     }
 
     /// The same, with other settings.
-    pub(crate) fn start_with(kubernetes: Config, work_dir: PathBuf, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn start_with(
+        kubernetes: Config,
+        work_dir: PathBuf,
+        change: impl FnOnce(&mut Settings, &mut Context) + Send + 'static,
+    ) -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
         // images are served from this machine
         let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
@@ -41,14 +45,13 @@ impl Operator {
             work_dir_size: None,
             sources: FetchSettings { guard, ..FetchSettings::default() },
             observe_every: OBSERVED,
-            retry: Duration::from_secs(1),
         };
-        change(&mut settings);
         let (stopped, metrics) = (stop.clone(), Arc::<Metrics>::default());
         let counted = Arc::clone(&metrics);
         let controllers = runtime.spawn(async move {
             let client = Client::try_from(kubernetes).unwrap();
-            let context = Context { client, metrics: counted, stop: stopped };
+            let mut context = Context::new(client, counted, stopped);
+            change(&mut settings, &mut context);
             let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
             join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
         });

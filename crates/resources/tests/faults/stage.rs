@@ -104,7 +104,7 @@ impl Stage {
     pub(crate) fn operators(&self) -> Vec<Operator> {
         let folder = |index: usize| self.folder.path().join(index.to_string());
         let start = |index| {
-            Operator::start_with(self.tap.config(), folder(index), |settings| settings.observe_every = OBSERVED)
+            Operator::start_with(self.tap.config(), folder(index), |settings, _| settings.observe_every = OBSERVED)
         };
         (0..self.surroundings.operators).map(start).collect()
     }

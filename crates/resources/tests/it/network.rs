@@ -252,6 +252,51 @@ async fn gophercloud_509_a_change_meanwhile_is_looked_at_again() {
     assert_eq!(tenant.world.count("PUT", &path), 2);
 }
 
+/// A change is sent once, however often the network is looked at after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_852_a_settled_network_is_not_updated_again() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    let spec = json!({"description": "front", "adminStateUp": false, "mtu": 1400, "dnsDomain": "a.example.",
+        "portSecurity": false});
+    create(&tenant, "settled", spec).await;
+    let path = format!("/v2.0/networks/{}", id(&ready(&tenant, "settled").await));
+    patch(&tenant, "settled", json!({"spec": {"mtu": 1300, "dnsDomain": null}})).await;
+    ready(&tenant, "settled").await;
+    assert_eq!(world.count("PUT", &path), 1);
+    for _ in 0..3 {
+        let (passes, lists) = (operator.passes("network"), world.count("GET", "/v2.0/networks"));
+        nudge(&tenant, "settled").await;
+        eventually("a pass", async || operator.passes("network") > passes).await;
+        eventually("a list", async || world.count("GET", "/v2.0/networks") > lists).await;
+    }
+    assert_eq!((world.count("PUT", &path), only(&world, "settled").revision), (1, 2));
+    assert_eq!(world.count("POST", "/v2.0/networks"), 1);
+    operator.stop().await;
+}
+
+/// Two clusters share a project: their objects have the same names, and even the same UIDs after a restored backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn cpo_3102_a_network_of_another_cluster_is_left_alone() {
+    let tenant = world::shared().await.tenant().await;
+    let project = tenant.project().await;
+    tenant.world.sim.cloud().quotas.set(&project, "network", 0);
+    let network = create(&tenant, "of-two-clusters", json!({})).await;
+    says(&tenant, "of-two-clusters", "QuotaExceeded").await;
+    let other: ClusterId = "0f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a2".parse().unwrap();
+    let theirs = json!({"name": "of-two-clusters", "description": other.mark(&network.uid().unwrap()), "mtu": 1200});
+    put(tenant.world, "of-the-other", &project, theirs);
+    tenant.world.sim.cloud().quotas.set(&project, "network", 2);
+    nudge(&tenant, "of-two-clusters").await;
+    assert_ne!(id(&ready(&tenant, "of-two-clusters").await), "of-the-other");
+    assert_eq!(named(tenant.world, "of-two-clusters").len(), 2);
+    delete(&tenant, "of-two-clusters").await;
+    let left = only(tenant.world, "of-two-clusters");
+    assert_eq!((left.id.as_str(), left.revision), ("of-the-other", 1));
+}
+
 fn is_stalled(network: &Network) -> bool {
     conditions::find(network.conditions(), STALLED).is_some()
 }

@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use kupenstack_core::conditions::{self, STALLED};
-use kupenstack_testkit::sim::{Effect, Rule};
+use kupenstack_testkit::sim::{Effect, Entry, Rule};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -202,6 +202,62 @@ async fn an_annotation_that_names_another_project_limits_nothing_there() {
     tenant.until_namespace(|namespace| namespace.annotations()["kupenstack.io/project-id"] == own).await;
     until_limited(&tenant, &[(COUNT, 0)]).await;
     assert_eq!(limits(tenant.world, &other), []);
+}
+
+/// A service asks for the limits of its own region only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_another_region_is_none_whosever_it_is() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    register(&world);
+    let operator = world.operator();
+    let (ours, theirs) = (world.tenant().await, world.tenant().await);
+    for (tenant, description) in [(&ours, None), (&theirs, Some("by hand"))] {
+        declare(tenant, "images", &json!({"kupenstack.io/images": "5"})).await;
+        until_limited(tenant, &[(COUNT, 5)]).await;
+        let [(id, _, _, mark)] = &limits(&world, &tenant.project().await)[..] else { panic!("one limit") };
+        let description = description.unwrap_or(mark);
+        let moved = json!({"region_id": "Elsewhere", "description": description});
+        let Value::Object(moved) = moved else { panic!() };
+        assert!(world.sim.cloud().keystone.edit(world.sim.clock().now(), "limits", id, moved));
+        until_limited(tenant, &[(COUNT, 5), (COUNT, 5)]).await;
+        withdraw(tenant, "images").await;
+        until_limited(tenant, &[(COUNT, 5)]).await;
+        let [(left, ..)] = &limits(&world, &tenant.project().await)[..] else { panic!("one limit") };
+        assert_eq!(left, id, "the one of the other region");
+    }
+    // and what is withdrawn is settled, though a limit with our mark is left elsewhere
+    let looks = || world.count("GET", "/v3/registered_limits");
+    let (passes, looked) = (operator.passes("quotas"), looks());
+    for tenant in [&ours, &theirs] {
+        tenant.annotate(json!({"test/look": "1"})).await;
+    }
+    eventually("passes", async || operator.passes("quotas") >= passes + 2).await;
+    assert_eq!(looks(), looked);
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotas_that_are_refused_share_one_list_of_all_limits() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenants = [world.tenant().await, world.tenant().await, world.tenant().await, world.tenant().await];
+    for tenant in &tenants {
+        declare(tenant, "images", &json!({"kupenstack.io/images": "5"})).await;
+        until_told(tenant, "images", "QuotaUnsupported", "no registered limit image_count_total").await;
+    }
+    let asked = |filter: fn(&Entry) -> bool| {
+        let cloud = world.sim.cloud();
+        cloud.journal.entries().filter(|entry| entry.template == "/v3/limits" && filter(entry)).count()
+    };
+    let lists = || asked(|entry| !entry.query.contains("project_id="));
+    let looks = || asked(|entry| entry.query.contains("project_id="));
+    let (listed, looked) = (lists(), looks());
+    eventually("three rounds", async || looks() >= looked + 3 * tenants.len()).await;
+    // a fourth round may have begun
+    assert!(lists() <= listed + 4, "{} lists for {} looks", lists() - listed, looks() - looked);
+    operator.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
