@@ -36,8 +36,9 @@ async fn servers_of_all_projects_are_asked_for() {
     }
     // a list that can't be read is no list without servers
     let cloud = Cloud::start().await;
-    cloud.answer("GET", "/v2.1/servers", ResponseTemplate::new(200).set_body_json(json!({}))).await;
-    cloud.client().compute().any_server().await.unwrap_err();
+    cloud.answer("GET", "/v2.1/servers", at_microversion().set_body_json(json!({}))).await;
+    let error = cloud.client().compute().any_server().await.unwrap_err();
+    assert!(error.to_string().contains("no `servers`"), "{error}");
 }
 
 #[tokio::test]
