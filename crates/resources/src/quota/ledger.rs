@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt};
-use kupenstack_openstack::{Limit, LimitFilter};
+use kupenstack_openstack::Limit;
 use tokio::sync::Mutex;
 
 use super::{
@@ -34,7 +34,7 @@ impl Ledger {
             return Ok(Arc::clone(page));
         }
         let mut limits: HashMap<String, Vec<Limit>> = HashMap::new();
-        let mut listed = cloud.admin(site).await?.identity().list_limits(&LimitFilter::default()).boxed();
+        let mut listed = cloud.admin(site).await?.identity().list_limits(None).boxed();
         while let Some(limit) = listed.try_next().await? {
             let Some(project) = limit.project_id.clone() else { continue };
             if KEYS.iter().any(|key| key.resource == limit.resource_name) {
