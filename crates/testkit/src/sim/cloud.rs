@@ -130,11 +130,13 @@ impl Cloud {
         let path = request.path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let path = path.map_or_else(|| "/".to_owned(), |(_, path)| format!("/{path}"));
         let project_id = caller.as_ref().and_then(|caller| caller.project_id.clone());
+        let query = request.query_with(&[]);
         let effects = self.faults.strike(&Arrival {
             service,
             method: request.method.as_str(),
             path: &path,
             template,
+            query: &query,
             project_id: project_id.as_deref(),
             body: &request.body,
         });
@@ -145,7 +147,7 @@ impl Cloud {
             method: request.method.to_string(),
             template,
             path,
-            query: request.query_with(&[]),
+            query,
             user_id: caller.map(|caller| caller.user_id),
             project_id,
             status: None,
