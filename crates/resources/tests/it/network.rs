@@ -106,6 +106,7 @@ async fn create_minimal_makes_a_network_of_the_project() {
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&network), tenant.project().await));
     assert_eq!(stored.text("description"), mark(&network));
     assert_eq!(network.status.unwrap().mtu, Some(1442));
+    eventually("the event", async || tenant.events("minimal").await.contains(&"Ready".to_owned())).await;
     let mut told = tenant.events("minimal").await;
     told.sort();
     assert_eq!(told, ["Created", "Ready"]);
