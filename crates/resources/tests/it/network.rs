@@ -3,19 +3,14 @@
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
 };
-use kupenstack_api::{FINALIZER, HasConditions, resources::Network};
-use kupenstack_core::{
-    conditions::{self, READY, STALLED},
-    ownership::ClusterId,
-};
+use kupenstack_api::{FINALIZER, resources::Network};
 use kupenstack_testkit::sim::{Effect, Item, Rule};
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::eventually,
-    world::{self, CLUSTER, Tenant, World, until, within},
+    common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, shown, until},
+    world::{self, Tenant, World},
 };
 
 pub(crate) fn api(tenant: &Tenant<'_>) -> Api<Network> {
@@ -48,29 +43,7 @@ pub(crate) async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String 
 }
 
 pub(crate) async fn delete(tenant: &Tenant<'_>, name: &str) {
-    api(tenant).delete(name, &DeleteParams::default()).await.unwrap();
-    gone(tenant, name).await;
-}
-
-async fn gone(tenant: &Tenant<'_>, name: &str) {
-    let gone = await_condition(api(tenant), name, |network: Option<&Network>| network.is_none());
-    within(gone, &format!("the end of {name}")).await.unwrap();
-}
-
-fn is_ready(network: &Network) -> bool {
-    conditions::is_ready(network.conditions(), network.metadata.generation)
-}
-
-fn shown(network: &Network) -> (&str, &str) {
-    conditions::find(network.conditions(), READY).map_or(("", ""), |ready| (&ready.reason, &ready.message))
-}
-
-pub(crate) fn id(network: &Network) -> String {
-    network.status.as_ref().and_then(|status| status.id.clone()).unwrap_or_default()
-}
-
-fn mark(network: &Network) -> String {
-    CLUSTER.parse::<ClusterId>().unwrap().mark(&network.uid().unwrap())
+    look::delete(api(tenant), name).await;
 }
 
 /// The networks of this name in Neutron, of whoever.
@@ -253,10 +226,6 @@ async fn gophercloud_509_a_change_meanwhile_is_looked_at_again() {
     assert_eq!(tenant.world.count("PUT", &path), 2);
 }
 
-fn is_stalled(network: &Network) -> bool {
-    conditions::find(network.conditions(), STALLED).is_some()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn delete_waits_while_a_port_is_on_the_network() {
     let tenant = world::shared().await.tenant().await;
@@ -268,7 +237,7 @@ async fn delete_waits_while_a_port_is_on_the_network() {
     let message = says(&tenant, "in-use", "InUse").await;
     assert!(message.contains("ports still in use"), "{message}");
     nudge(&tenant, "in-use").await;
-    gone(&tenant, "in-use").await;
+    gone(api(&tenant), "in-use").await;
     assert!(named(tenant.world, "in-use").is_empty());
 }
 
