@@ -69,7 +69,7 @@ async fn appears(world: &World, name: &str, file: &str) -> ClusterImage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_makes_a_public_image_of_the_administrator() {
+async fn k_orc_187_create_minimal_makes_a_public_image_of_the_administrator() {
     let world = world::shared().await;
     let src = world.serve(&disk(4096)).await;
     create(world, "debian", json!({"src": src, "format": "raw"})).await;

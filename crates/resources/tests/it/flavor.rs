@@ -67,7 +67,7 @@ fn specs(specs: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal() {
+async fn k_orc_187_create_minimal_makes_a_flavor() {
     let world = world::shared().await;
     create(world, "minimal", json!({"vcpus": 1, "ram": "64Mi"})).await;
     let flavor = ready(world, "minimal").await;

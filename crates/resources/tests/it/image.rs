@@ -77,7 +77,7 @@ async fn create_full_uploads_the_file_as_the_namespaces_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_costs_few_writes_and_two_events() {
+async fn k_orc_187_create_minimal_costs_few_writes_and_two_events() {
     let tenant = world::shared().await.tenant().await;
     let src = tenant.world.serve(&disk(4096)).await;
     let params = WatchParams::default().fields("metadata.name=minimal");

@@ -70,7 +70,7 @@ pub(crate) fn put(world: &World, id: &str, project: &str, attributes: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_makes_a_network_of_the_project() {
+async fn k_orc_187_create_minimal_makes_a_network_of_the_project() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "minimal", json!({})).await;
     let network = ready(&tenant, "minimal").await;
@@ -227,7 +227,7 @@ async fn gophercloud_509_a_change_meanwhile_is_looked_at_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delete_waits_while_a_port_is_on_the_network() {
+async fn k_orc_378_delete_waits_while_a_port_is_on_the_network() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "in-use", json!({})).await;
     let network = ready(&tenant, "in-use").await;

@@ -94,7 +94,7 @@ async fn k_orc_667_a_quota_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delete_waits_while_the_image_is_in_use() {
+async fn k_orc_378_delete_waits_while_the_image_is_in_use() {
     let tenant = world::shared().await.tenant().await;
     let first = id(&tenant.ready_image("in-use").await);
     let refusal = Effect::refusal_saying(409, "Image is in use by a volume");
