@@ -44,7 +44,7 @@ impl Call {
     }
 
     /// Adds query parameters, if there are any.
-    pub(crate) fn query(mut self, parameters: &[(&str, &str)]) -> Self {
+    pub(crate) fn query(mut self, parameters: &[(&'static str, impl AsRef<str>)]) -> Self {
         if !parameters.is_empty() {
             self.url.query_pairs_mut().extend_pairs(parameters);
         }

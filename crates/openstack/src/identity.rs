@@ -13,10 +13,10 @@ pub use application_credential::{ApplicationCredential, NewApplicationCredential
 pub use assignment::RoleAssignment;
 pub use catalog::{Endpoint, Service};
 pub use domain::Domain;
-pub use limit::{Limit, LimitFilter, NewLimit, RegisteredLimit};
+pub use limit::{Limit, NewLimit, RegisteredLimit};
 pub use project::{NewProject, Project, ProjectFilter};
 pub use role::Role;
-pub use user::{NewUser, User, UserFilter};
+pub use user::{NewUser, User};
 
 use futures::{Stream, TryStreamExt};
 use serde::de::DeserializeOwned;
@@ -39,14 +39,6 @@ pub struct Identity {
 impl Identity {
     pub(crate) fn new(client: Client) -> Self {
         Self { service: ServiceClient::new(client, "identity", "v3") }
-    }
-
-    /// An object by its id; the answer wraps it in its kind.
-    async fn get<T: DeserializeOwned>(&self, segments: &[&str], kind: &str) -> Result<Option<T>, Error> {
-        match self.service.get(segments).await? {
-            Some(answer) => answer.member(kind).map(Some),
-            None => Ok(None),
-        }
     }
 
     /// Every object of a filtered list, page by page. One that can't be read is left out, and told in the log.

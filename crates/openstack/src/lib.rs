@@ -32,8 +32,8 @@ pub use compute::{Compute, ComputeService, Flavor, KeyPair, NewFlavor};
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};
 pub use identity::{
-    ApplicationCredential, Domain, Endpoint, Identity, Limit, LimitFilter, NewApplicationCredential, NewLimit,
-    NewProject, NewUser, Project, ProjectFilter, RegisteredLimit, Role, RoleAssignment, Service, User, UserFilter,
+    ApplicationCredential, Domain, Endpoint, Identity, Limit, NewApplicationCredential, NewLimit, NewProject, NewUser,
+    Project, ProjectFilter, RegisteredLimit, Role, RoleAssignment, Service, User,
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use network::{

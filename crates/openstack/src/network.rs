@@ -17,7 +17,7 @@ pub use networks::{Network, NetworkAttributes};
 
 use crate::{
     Client, Error,
-    service::{self, Query, ServiceClient},
+    service::{self, Query, ServiceClient, given},
 };
 
 /// More than anybody has who looks for one of his own. Neutron gives as many as it is asked for, unless it is configured
@@ -86,10 +86,7 @@ impl<R: NetworkResource> Collection<R> {
 
     /// An object by its id.
     pub async fn get(&self, id: &str) -> Result<Option<R>, Error> {
-        match self.service.get(&[R::COLLECTION, id]).await? {
-            Some(answer) => answer.member(R::NAME).map(Some),
-            None => Ok(None),
-        }
+        self.service.get_member(&[R::COLLECTION, id], R::NAME).await
     }
 
     /// The objects that fit, of those the user may see.
@@ -136,9 +133,9 @@ pub struct NetworkFilter {
 
 impl NetworkFilter {
     fn query(&self) -> Query {
-        let given = [("name", self.name.clone()), ("project_id", self.project_id.clone())];
-        let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        in_order().into_iter().chain(given).collect()
+        let mut query = in_order();
+        query.extend(given([("name", self.name.clone()), ("project_id", self.project_id.clone())]));
+        query
     }
 }
 

@@ -40,6 +40,11 @@ impl From<&'static str> for Collection {
 /// Query parameters.
 pub(crate) type Query = Vec<(&'static str, String)>;
 
+/// The parameters that have a value.
+pub(crate) fn given<const N: usize>(parameters: [(&'static str, Option<String>); N]) -> Query {
+    parameters.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
 impl ServiceClient {
     pub(crate) fn new(client: Client, service_type: &'static str, version: &'static str) -> Self {
         Self { client, service_type, version, microversion: None }
@@ -80,6 +85,15 @@ impl ServiceClient {
         Error::absent_is_none(self.send(&call).await)
     }
 
+    /// The same, read from the key that the answer wraps it in.
+    pub(crate) async fn get_member<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        key: &str,
+    ) -> Result<Option<T>, Error> {
+        self.get(segments).await?.map(|answer| answer.member(key)).transpose()
+    }
+
     /// Whether there is such a thing.
     pub(crate) async fn exists(&self, segments: &[&str]) -> Result<bool, Error> {
         let call = self.call(Method::HEAD, segments).await?;
@@ -93,6 +107,11 @@ impl ServiceClient {
 
     pub(crate) async fn put(&self, segments: &[&str], body: &Value) -> Result<Answer, Error> {
         let call = self.call(Method::PUT, segments).await?.json(body);
+        self.send(&call).await
+    }
+
+    pub(crate) async fn patch(&self, segments: &[&str], body: &Value) -> Result<Answer, Error> {
+        let call = self.call(Method::PATCH, segments).await?.json(body);
         self.send(&call).await
     }
 

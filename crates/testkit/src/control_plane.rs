@@ -1,7 +1,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -212,10 +212,13 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     Ok(Launched { kubeconfig, api_server, manager })
 }
 
-/// A loopback address that only this process uses, so that a free port on it stays free until the server takes it.
+/// A loopback address that only this control plane uses, so that a free port on it stays free until the server takes it.
 fn own_address() -> Ipv4Addr {
+    static NUMBER: AtomicU8 = AtomicU8::new(0);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
-    Ipv4Addr::new(127, high | 0x40, middle, low)
+    // a process has a number below 2^22, so these two bits are left for those of one process
+    let number = 1 + NUMBER.fetch_add(1, Ordering::Relaxed) % 3;
+    Ipv4Addr::new(127, high | number << 6, middle, low)
 }
 
 fn free_ports<const N: usize>(address: Ipv4Addr) -> io::Result<[u16; N]> {

@@ -6,12 +6,13 @@ use kube::{
     Api,
     api::{DynamicObject, Patch, PatchParams},
 };
+use kupenstack_testkit::{eventually, within};
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
+use tokio::process::Command;
 
 use crate::{
-    operator::{Operator, PATIENCE, PROGRAM},
-    stage::{CLOUD, Stage, account, eventually, objects, shared},
+    operator::{Operator, PROGRAM},
+    stage::{CLOUD, Stage, account, objects, shared},
 };
 
 const CLUSTER: &str = "cluster.kupenstack.io";
@@ -94,7 +95,7 @@ async fn what_cannot_run_ends_with_an_error() {
         let mut command = Command::new(PROGRAM);
         command.args(["controller", "--listen=127.0.0.1:0", "--controllers=projects", argument]);
         command.env("KUBECONFIG", stage.plane.kubeconfig_path()).kill_on_drop(true);
-        let output = timeout(PATIENCE, command.output()).await.expect("it ends").expect("it starts");
+        let output = within(command.output(), "its end").await.expect("it starts");
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && message.contains(words), "{message}");
     }

@@ -8,11 +8,12 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use kupenstack_runtime::lease::Terms;
+use kupenstack_testkit::eventually;
 use tokio::time::sleep;
 
 use crate::{
     operator::Operator,
-    stage::{Stage, eventually, shared},
+    stage::{Stage, shared},
 };
 
 const LEASE: &str = "kupenstack-resources";

@@ -11,13 +11,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
+use kupenstack_testkit::{eventually, within};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::{
-    operator::PATIENCE,
-    stage::{CLOUD, Stage, account, eventually, shared},
-};
+use crate::stage::{CLOUD, Stage, account, shared};
 
 /// What one may want to do, as `verb group/resource namespace name`; `-` stands for none.
 async fn may(client: &Client, user: &str, wish: &str) -> bool {
@@ -137,7 +134,7 @@ async fn people_get_our_kinds_with_kubernetes_own_roles() {
                 rules.iter().any(|rule| rule.resources.as_ref().is_some_and(|r| r.iter().any(|r| r == "images")))
             })
         });
-        timeout(PATIENCE, filled).await.unwrap_or_else(|_| panic!("{role} lacks our kinds")).unwrap();
+        within(filled, &format!("our kinds in the role {role}")).await.unwrap();
     }
     let namespace = stage.plane.create_namespace("people").await;
     for role in ["view", "edit"] {
@@ -242,7 +239,7 @@ async fn the_policies_expressions_fit_the_types() {
         let checked = await_condition(policies.clone(), policy, |p: Option<&ValidatingAdmissionPolicy>| {
             p.and_then(|p| p.status.as_ref()).is_some_and(|s| s.type_checking.is_some())
         });
-        let policy = timeout(PATIENCE, checked).await.expect("not checked").unwrap().unwrap();
+        let policy = within(checked, &format!("the check of {policy}")).await.unwrap().unwrap();
         let checking = policy.status.and_then(|s| s.type_checking).unwrap();
         assert_eq!(checking.expression_warnings.unwrap_or_default(), []);
     }

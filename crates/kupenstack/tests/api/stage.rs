@@ -5,7 +5,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::Duration,
 };
 
 use kube::{
@@ -13,13 +12,10 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use kupenstack_api::crds;
-use kupenstack_testkit::{ControlPlane, Options};
-use tokio::{
-    sync::OnceCell,
-    time::{sleep, timeout},
-};
+use kupenstack_testkit::{ControlPlane, Options, eventually};
+use tokio::sync::OnceCell;
 
-use crate::operator::{PATIENCE, free_address};
+use crate::operator::free_address;
 
 pub(crate) const OPERATOR: &str = "kupenstack-system";
 pub(crate) const CLOUD: &str = "openstack";
@@ -102,16 +98,6 @@ impl Stage {
 fn kubectl() -> OsString {
     let kubebox = PathBuf::from(std::env::var_os("KUPENSTACK_KUBEBOX").expect("checked by the control plane"));
     kubebox.with_file_name("kubectl").into_os_string()
-}
-
-/// Waits for what the API server does a moment later and offers no watch for.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let held = async {
-        while !holds().await {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(PATIENCE, held).await.unwrap_or_else(|_| panic!("not after {PATIENCE:?}: {what}"));
 }
 
 /// The user name of one of the operator's accounts.

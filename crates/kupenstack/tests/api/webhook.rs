@@ -6,12 +6,13 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
+use kupenstack_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::{
     operator::Operator,
     process::{acting_as, refusals},
-    stage::{CLOUD, Stage, eventually, objects},
+    stage::{CLOUD, Stage, objects},
 };
 
 const CLUSTER: &str = "cluster.kupenstack.io";

@@ -6,22 +6,19 @@ use std::{
     fs::File,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
+use kupenstack_testkit::within;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     process::{Child, Command},
-    time::timeout,
 };
 
 use crate::stage::{CLOUD, OPERATOR};
 
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_kupenstack");
-/// The machine may be busy with other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running operator.
 pub(crate) struct Operator {
@@ -94,7 +91,7 @@ impl Operator {
 
     /// Waits for its end. Whether that was a good one, and what it logged.
     pub(crate) async fn end(mut self) -> (bool, String) {
-        let ended = timeout(PATIENCE, self.process.wait()).await.expect("it ends").expect("its status");
+        let ended = within(self.process.wait(), "the operator's end").await.expect("its status");
         (ended.success(), std::fs::read_to_string(&self.log).expect("its log"))
     }
 

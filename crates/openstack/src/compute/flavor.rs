@@ -98,10 +98,7 @@ fn everything() -> Query {
 impl Compute {
     /// A flavor by its id.
     pub async fn get_flavor(&self, id: &str) -> Result<Option<Flavor>, Error> {
-        match self.service.get(&["flavors", id]).await? {
-            Some(answer) => answer.member("flavor").map(Some),
-            None => Ok(None),
-        }
+        self.service.get_member(&["flavors", id], "flavor").await
     }
 
     /// Every flavor, for an administrator; others get the public ones. They come in the order of their ids, so that

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Compute, LARGEST_PAGE};
 use crate::{
     Error,
-    service::{Collection, Query},
+    service::{Collection, Query, given},
 };
 
 /// A key pair, of which Nova has the public half. It belongs to a user, whatever the project, and can't be changed.
@@ -31,24 +31,21 @@ struct Wrapped {
 const KEY_PAIRS: Collection = Collection { path: "os-keypairs", key: "keypairs" };
 
 /// Whose key pairs are meant.
-fn of_user(user_id: Option<&str>) -> Vec<(&'static str, &str)> {
-    user_id.map(|id| ("user_id", id)).into_iter().collect()
+fn of_user(user_id: Option<&str>) -> Query {
+    given([("user_id", user_id.map(str::to_owned))])
 }
 
 impl Compute {
     /// A user's key pair by its name: of the user that asks, or, for an administrator, of another.
     pub async fn get_key_pair(&self, name: &str, user_id: Option<&str>) -> Result<Option<KeyPair>, Error> {
         let call = self.service.call(Method::GET, &["os-keypairs", name]).await?.query(&of_user(user_id));
-        match Error::absent_is_none(self.service.send(&call).await)? {
-            Some(answer) => answer.member("keypair").map(Some),
-            None => Ok(None),
-        }
+        Error::absent_is_none(self.service.send(&call).await)?.map(|answer| answer.member("keypair")).transpose()
     }
 
     /// All key pairs of a user: of the one that asks, or, for an administrator, of another.
     pub fn list_key_pairs(&self, user_id: Option<&str>) -> impl Stream<Item = Result<KeyPair, Error>> + Send + use<> {
-        let whose = of_user(user_id).into_iter().map(|(key, value)| (key, value.to_owned()));
-        let query: Query = whose.chain([("limit", LARGEST_PAGE.to_string())]).collect();
+        let mut query = of_user(user_id);
+        query.push(("limit", LARGEST_PAGE.to_string()));
         self.service.clone().list(KEY_PAIRS, query).map_ok(|Wrapped { keypair }| keypair)
     }
 

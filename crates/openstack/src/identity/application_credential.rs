@@ -52,10 +52,8 @@ pub struct NewApplicationCredential {
 impl Identity {
     /// A user's application credentials; none too if there is no such user.
     pub async fn list_application_credentials(&self, user_id: &str) -> Result<Vec<ApplicationCredential>, Error> {
-        match self.service.get(&["users", user_id, "application_credentials"]).await? {
-            Some(answer) => answer.member("application_credentials"),
-            None => Ok(Vec::new()),
-        }
+        let segments = ["users", user_id, "application_credentials"];
+        Ok(self.service.get_member(&segments, "application_credentials").await?.unwrap_or_default())
     }
 
     /// Makes an application credential. Only the user itself may; a name that it has used is a conflict.

@@ -19,7 +19,7 @@ pub struct Domain {
 impl Identity {
     /// A domain by its id.
     pub async fn get_domain(&self, id: &str) -> Result<Option<Domain>, Error> {
-        self.get(&["domains", id], "domain").await
+        self.service.get_member(&["domains", id], "domain").await
     }
 
     /// A domain by its name.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Identity;
-use crate::{Error, service::Query};
+use crate::{Error, service::given};
 
 /// What every project may have of a resource, unless a [`Limit`] says otherwise. A service that asks Keystone for its
 /// limits lets nobody have anything of a resource without one.
@@ -63,31 +63,15 @@ pub struct NewLimit {
     pub description: String,
 }
 
-/// Which limits to list; all of what is set has to fit.
-#[derive(Debug, Clone, Default)]
-pub struct LimitFilter {
-    /// The project; none of a registered limit.
-    pub project_id: Option<String>,
-    /// The service.
-    pub service_id: Option<String>,
-    /// The region.
-    pub region_id: Option<String>,
-    /// The resource.
-    pub resource_name: Option<String>,
-}
-
 impl Identity {
-    /// The registered limits that fit. Everyone may see them.
-    pub fn list_registered_limits(
-        &self,
-        filter: &LimitFilter,
-    ) -> impl Stream<Item = Result<RegisteredLimit, Error>> + Send + use<> {
-        self.service.clone().list("registered_limits".into(), filter.query())
+    /// All registered limits. Everyone may see them.
+    pub fn list_registered_limits(&self) -> impl Stream<Item = Result<RegisteredLimit, Error>> + Send + use<> {
+        self.service.clone().list("registered_limits".into(), Vec::new())
     }
 
-    /// The limits that fit: an administrator sees those of all projects, others those of their own.
-    pub fn list_limits(&self, filter: &LimitFilter) -> impl Stream<Item = Result<Limit, Error>> + Send + use<> {
-        self.service.clone().list("limits".into(), filter.query())
+    /// The limits of a project, or of all: others than an administrator see those of their own project only.
+    pub fn list_limits(&self, project_id: Option<&str>) -> impl Stream<Item = Result<Limit, Error>> + Send + use<> {
+        self.service.clone().list("limits".into(), given([("project_id", project_id.map(str::to_owned))]))
     }
 
     /// Makes a limit. A second one of the same project and resource is a conflict.
@@ -110,27 +94,12 @@ impl Identity {
     /// Changes how much a limit allows, and tells what it allows then: Keystone (at least up to 30) answers a change to 0
     /// as done and leaves the limit as it is.
     pub async fn set_limit(&self, id: &str, resource_limit: i64) -> Result<Limit, Error> {
-        let call = self.service.call(http::Method::PATCH, &["limits", id]).await?;
-        let call = call.json(&json!({"limit": {"resource_limit": resource_limit}}));
-        self.service.send(&call).await?.member("limit")
+        let body = json!({"limit": {"resource_limit": resource_limit}});
+        self.service.patch(&["limits", id], &body).await?.member("limit")
     }
 
     /// Deletes a limit; false if there is none of that id.
     pub async fn delete_limit(&self, id: &str) -> Result<bool, Error> {
         self.service.delete(&["limits", id]).await
-    }
-}
-
-impl LimitFilter {
-    fn query(&self) -> Query {
-        [
-            ("project_id", &self.project_id),
-            ("service_id", &self.service_id),
-            ("region_id", &self.region_id),
-            ("resource_name", &self.resource_name),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value.clone()?)))
-        .collect()
     }
 }

@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Identity;
-use crate::{Error, service::Query};
+use crate::{
+    Error,
+    service::{Query, given},
+};
 
 /// A project: what resources belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -58,7 +61,7 @@ pub struct ProjectFilter {
 impl Identity {
     /// A project by its id.
     pub async fn get_project(&self, id: &str) -> Result<Option<Project>, Error> {
-        self.get(&["projects", id], "project").await
+        self.service.get_member(&["projects", id], "project").await
     }
 
     /// A project by its name.
@@ -102,9 +105,6 @@ impl NewProject {
 impl ProjectFilter {
     fn query(&self) -> Query {
         let tags = (!self.tags.is_empty()).then(|| self.tags.join(","));
-        [("name", self.name.clone()), ("domain_id", self.domain_id.clone()), ("tags", tags)]
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect()
+        given([("name", self.name.clone()), ("domain_id", self.domain_id.clone()), ("tags", tags)])
     }
 }

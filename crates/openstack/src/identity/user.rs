@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Identity;
-use crate::{Error, service::Query};
+use crate::Error;
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -48,30 +48,16 @@ pub struct NewUser {
     pub extra: Map<String, Value>,
 }
 
-/// Which users to list; all of what is set has to fit.
-#[derive(Debug, Clone, Default)]
-pub struct UserFilter {
-    /// The name.
-    pub name: Option<String>,
-    /// The domain.
-    pub domain_id: Option<String>,
-}
-
 impl Identity {
     /// A user by its id.
     pub async fn get_user(&self, id: &str) -> Result<Option<User>, Error> {
-        self.get(&["users", id], "user").await
+        self.service.get_member(&["users", id], "user").await
     }
 
     /// A user by its name.
     pub async fn find_user(&self, name: &str, domain_id: &str) -> Result<Option<User>, Error> {
         let query = vec![("name", name.to_owned()), ("domain_id", domain_id.to_owned())];
         self.find("users", query, |user: &User| user.name == name).await
-    }
-
-    /// The users that fit: some of them, if they are more than a thousand.
-    pub fn list_users(&self, filter: &UserFilter) -> impl Stream<Item = Result<User, Error>> + Send + use<> {
-        self.service.clone().list("users".into(), filter.query())
     }
 
     /// Every user of a domain. One who can't be read is left out, and told in the log.
@@ -95,9 +81,8 @@ impl Identity {
 
     /// Sets the project that a user acts in when it names none, as an administrator.
     pub async fn set_default_project(&self, user_id: &str, project_id: &str) -> Result<(), Error> {
-        let call = self.service.call(Method::PATCH, &["users", user_id]).await?;
-        let call = call.json(&json!({"user": {"default_project_id": project_id}}));
-        self.service.send(&call).await.map(drop)
+        let body = json!({"user": {"default_project_id": project_id}});
+        self.service.patch(&["users", user_id], &body).await.map(drop)
     }
 
     /// Deletes a user; false if there is none of that id.
@@ -117,14 +102,5 @@ impl NewUser {
             body.insert("default_project_id".to_owned(), json!(project));
         }
         body
-    }
-}
-
-impl UserFilter {
-    fn query(&self) -> Query {
-        [("name", self.name.clone()), ("domain_id", self.domain_id.clone())]
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect()
     }
 }

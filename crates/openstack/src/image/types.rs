@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use strum::{Display, EnumString};
 
-use crate::service::Query;
+use crate::service::{Query, given};
 
 /// An image. It is written as Glance writes it, without what Glance would write as null.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -244,16 +244,12 @@ pub(super) fn everything(hidden: bool) -> Query {
 
 impl ImageFilter {
     pub(super) fn query(&self) -> Query {
-        let visibility = self.visibility.as_ref().map(ToString::to_string);
-        [
+        given([
             ("limit", Some(PAGE_SIZE.to_string())),
             ("name", self.name.clone()),
             ("owner", self.owner.clone()),
-            ("visibility", visibility),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+            ("visibility", self.visibility.as_ref().map(ToString::to_string)),
+        ])
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nova's services and servers, Neutron's agents.
+//! Nova's services and servers, Neutron's agents, and what both leave out.
 
 use serde_json::json;
 use wiremock::ResponseTemplate;
@@ -36,8 +36,9 @@ async fn servers_of_all_projects_are_asked_for() {
     }
     // a list that can't be read is no list without servers
     let cloud = Cloud::start().await;
-    cloud.answer("GET", "/v2.1/servers", ResponseTemplate::new(200).set_body_json(json!({}))).await;
-    cloud.client().compute().any_server().await.unwrap_err();
+    cloud.answer("GET", "/v2.1/servers", at_microversion().set_body_json(json!({}))).await;
+    let error = cloud.client().compute().any_server().await.unwrap_err();
+    assert!(error.to_string().contains("no `servers`"), "{error}");
 }
 
 #[tokio::test]
@@ -51,4 +52,27 @@ async fn agents_of_networks_are_read() {
         (agents[0].binary.as_str(), agents[0].host.as_str(), agents[0].alive),
         ("neutron-ovn-metadata-agent", "node1", true)
     );
+}
+
+/// What nobody has said anything about is null.
+#[tokio::test]
+async fn k_orc_187_a_description_that_is_null_is_none() {
+    let cloud = Cloud::start().await;
+    let flavor = json!({"id": "f7", "name": "small", "vcpus": 1, "ram": 64, "disk": 0, "swap": "",
+        "OS-FLV-EXT-DATA:ephemeral": 0, "os-flavor-access:is_public": true, "description": null, "extra_specs": {}});
+    cloud.answer("GET", "/v2.1/flavors/f7", at_microversion().set_body_json(json!({"flavor": flavor}))).await;
+    let network = json!({"id": "n7", "project_id": "p7", "status": "ACTIVE", "admin_state_up": true, "mtu": null,
+        "description": null, "dns_domain": null, "port_security_enabled": null, "revision_number": 1});
+    let answer = ResponseTemplate::new(200).set_body_json(json!({"network": network}));
+    cloud.answer("GET", "/v2.0/networks/n7", answer).await;
+    let group = json!({"id": "g7", "name": "web", "project_id": "p7", "description": null, "stateful": null,
+        "security_group_rules": [], "revision_number": 1});
+    let answer = ResponseTemplate::new(200).set_body_json(json!({"security_group": group}));
+    cloud.answer("GET", "/v2.0/security-groups/g7", answer).await;
+    let client = cloud.client();
+    let flavor = client.compute().get_flavor("f7").await.unwrap().unwrap();
+    let network = client.network().networks().get("n7").await.unwrap().unwrap();
+    let group = client.network().security_groups().get("g7").await.unwrap().unwrap();
+    assert_eq!([flavor.description, network.description, network.dns_domain, group.description], [const { None }; 4]);
+    assert_eq!((network.mtu, network.port_security_enabled, group.stateful), (None, None, None));
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::{StreamExt, TryStreamExt};
-use kupenstack_openstack::{Limit, LimitFilter};
+use kupenstack_openstack::Limit;
 use tokio::sync::Mutex;
 
 use super::{
@@ -40,7 +40,7 @@ impl Ledger {
         let mut limits: HashMap<String, BTreeMap<&'static str, Limit>> = HashMap::new();
         let identity = cloud.admin(site).await?.identity();
         let catalogue = Catalogue::look(&identity, cloud.admin_config(site).await?.region).await?;
-        let mut listed = identity.list_limits(&LimitFilter::default()).boxed();
+        let mut listed = identity.list_limits(None).boxed();
         while let Some(limit) = listed.try_next().await? {
             let Some(project) = limit.project_id.clone() else { continue };
             if let Some(key) = KEYS.iter().find(|key| catalogue.has(key, &limit)) {

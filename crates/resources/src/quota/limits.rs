@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kupenstack_core::reason;
-use kupenstack_openstack::{Identity, Limit, LimitFilter, NewLimit, RegisteredLimit, Service};
+use kupenstack_openstack::{Identity, Limit, NewLimit, RegisteredLimit, Service};
 
 use super::{
     keys::Key,
@@ -70,10 +70,9 @@ impl<'a> Limits<'a> {
         project: &'a str,
         mark: &'a str,
     ) -> Result<Self, Stop> {
-        let of_project = LimitFilter { project_id: Some(project.to_owned()), ..LimitFilter::default() };
         let catalogue = Catalogue::look(identity, region).await?;
-        let registered = identity.list_registered_limits(&LimitFilter::default()).try_collect().await?;
-        let present = identity.list_limits(&of_project).try_collect().await?;
+        let registered = identity.list_registered_limits().try_collect().await?;
+        let present = identity.list_limits(Some(project)).try_collect().await?;
         Ok(Self { identity, project, mark, catalogue, registered, present })
     }
 

@@ -6,6 +6,7 @@ use futures::future::join_all;
 use kube::{Client, Config};
 use kupenstack_resources::{FetchSettings, Guard, Settings};
 use kupenstack_runtime::{Context, metrics::Metrics};
+use kupenstack_testkit::within;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +74,7 @@ impl Operator {
     /// Lets passes under way end.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
-        (&mut self.controllers).await.unwrap();
+        within(&mut self.controllers, "the operator's end").await.unwrap();
     }
 
     /// Ends everything where it is, as a crash does.

@@ -1,12 +1,18 @@
 //! The life of a `ClusterImage`.
 
 use kube::Api;
-use kupenstack_api::resources::{ClusterImage, ImageStatus};
+use kupenstack_api::resources::ClusterImage;
+use kupenstack_testkit::sim::Cloud;
+use serde_json::Value;
 
-use crate::{image::ImageKind, stage::Stage};
+use crate::{image, object::ObjectKind, point::Phase, stage::Stage};
 
-impl ImageKind for ClusterImage {
+impl ObjectKind for ClusterImage {
     const KIND: &'static str = "clusterimage";
+    const COUNTED: &'static str = "images";
+
+    /// Where its file is.
+    type Given = String;
 
     fn api(stage: &Stage) -> Api<Self> {
         Api::all(stage.client.clone())
@@ -16,9 +22,17 @@ impl ImageKind for ClusterImage {
         &stage.name
     }
 
-    fn status(&self) -> Option<&ImageStatus> {
-        self.status.as_ref()
+    async fn prepare(_: &Stage) {}
+
+    fn spec(src: &String) -> Value {
+        image::spec(src)
     }
 
-    async fn prepare(_: &Stage) {}
+    fn edit() -> Value {
+        image::edit()
+    }
+
+    fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String> {
+        image::check(cloud, id, phase)
+    }
 }

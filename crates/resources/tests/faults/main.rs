@@ -14,7 +14,7 @@ mod flavor;
 mod image;
 mod life;
 mod network;
-mod neutron;
+mod object;
 mod outage;
 mod patience;
 mod point;
@@ -29,11 +29,9 @@ mod undecodable;
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
-use flavor::FlavorLife;
-use image::{ImageKind, ImageLife};
-use kupenstack_api::resources::{ClusterImage, Image, Network};
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network};
 use life::Life;
-use neutron::NeutronLife;
+use object::{ObjectKind, ObjectLife};
 use point::Point;
 use project::ProjectLife;
 use stage::Surroundings;
@@ -59,8 +57,8 @@ async fn cluster() -> &'static Cluster {
     &cluster.await.unwrap().0
 }
 
-async fn image<K: ImageKind>() -> ImageLife<K> {
-    ImageLife::of(&cluster().await.serve(&disk(4096)).await)
+async fn image<K: ObjectKind<Given = String>>() -> ObjectLife<K> {
+    ObjectLife::of(cluster().await.serve(&disk(image::SIZE)).await)
 }
 
 /// All points of a life in its usual surroundings.
@@ -82,12 +80,12 @@ async fn every_point_of_a_cluster_images_life_is_survived() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_flavors_life_is_survived() {
-    is_survived(FlavorLife).await;
+    is_survived(ObjectLife::<Flavor>::of(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_networks_life_is_survived() {
-    is_survived(NeutronLife::<Network>::default()).await;
+    is_survived(ObjectLife::<Network>::of(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,8 +108,8 @@ async fn a_stale_cache_is_survived() {
     tokio::join!(
         deaths_are_survived(image::<Image>().await, late, title),
         deaths_are_survived(image::<ClusterImage>().await, late, title),
-        deaths_are_survived(FlavorLife, late, title),
-        deaths_are_survived(NeutronLife::<Network>::default(), late, title),
+        deaths_are_survived(ObjectLife::<Flavor>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
     );
 }
@@ -123,8 +121,8 @@ async fn two_operators_at_once_make_one_of_everything() {
     tokio::join!(
         deaths_are_survived(image::<Image>().await, two, title),
         deaths_are_survived(image::<ClusterImage>().await, two, title),
-        deaths_are_survived(FlavorLife, two, title),
-        deaths_are_survived(NeutronLife::<Network>::default(), two, title),
+        deaths_are_survived(ObjectLife::<Flavor>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
     );
 }
@@ -139,12 +137,12 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
     // it lives as long as the process
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
     cluster.declare_cloud().await;
-    let src = cluster.serve(&disk(4096)).await;
+    let src = cluster.serve(&disk(image::SIZE)).await;
     tokio::join!(
-        outage::is_survived(cluster, ImageLife::<Image>::of(&src)),
-        outage::is_survived(cluster, ImageLife::<ClusterImage>::of(&src)),
-        outage::is_survived(cluster, FlavorLife),
-        outage::is_survived(cluster, NeutronLife::<Network>::default()),
+        outage::is_survived(cluster, ObjectLife::<Image>::of(src.clone())),
+        outage::is_survived(cluster, ObjectLife::<ClusterImage>::of(src)),
+        outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
+        outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ProjectLife),
     );
 }

@@ -2,19 +2,17 @@
 
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
+    api::{Patch, PatchParams, PostParams},
 };
-use kupenstack_api::{
-    HasConditions,
-    resources::{ClusterImage, Image},
-};
-use kupenstack_core::conditions::{self, READY};
+use kupenstack_api::resources::{ClusterImage, Image};
 use kupenstack_testkit::sim;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::world::{self, Tenant, disk, id, is_ready, shown, until};
+use crate::{
+    common::look::{self, disk, id, is_ready, shown, until},
+    world::{self, Tenant},
+};
 
 /// A number as an identifier.
 fn number(tenant: &Tenant<'_>, index: u8) -> String {
@@ -171,15 +169,12 @@ async fn a_cluster_image_adopts_only_what_is_public() {
         "spec": {"adopt": {"id": theirs}},
     });
     api.create(&PostParams::default(), &serde_json::from_value(image).unwrap()).await.unwrap();
-    let reason = |image: &ClusterImage| conditions::find(image.conditions(), READY).map(|ready| ready.reason.clone());
-    until(api.clone(), "adopted", |image| reason(image).as_deref() == Some("NothingToAdopt")).await;
+    until(api.clone(), "adopted", |image: &ClusterImage| shown(image).0 == "NothingToAdopt").await;
     tenant.world.meddle(&theirs, |image| "public".clone_into(&mut image.visibility));
     let nudge = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
     api.patch("adopted", &PatchParams::default(), &Patch::Merge(&nudge)).await.unwrap();
-    let image = until(api.clone(), "adopted", |image| reason(image).as_deref() == Some("Ready")).await;
-    assert_eq!(image.status.as_ref().unwrap().id.as_deref(), Some(theirs.as_str()));
-    api.delete("adopted", &DeleteParams::default()).await.unwrap();
-    let gone = await_condition(api, "adopted", |image: Option<&ClusterImage>| image.is_none());
-    world::within(gone, "the end of the object").await.unwrap();
+    let image = until(api.clone(), "adopted", |image: &ClusterImage| shown(image).0 == "Ready").await;
+    assert_eq!(id(&image), theirs);
+    look::delete(api, "adopted").await;
     assert!(tenant.world.sim.cloud().glance.image(&theirs).is_some());
 }

@@ -3,18 +3,17 @@
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
 };
-use kupenstack_api::{FINALIZER, HasConditions, resources::ClusterImage};
-use kupenstack_core::{
-    conditions::{self, READY},
-    ownership::ClusterId,
-};
+use kupenstack_api::{FINALIZER, resources::ClusterImage};
+use kupenstack_core::ownership::ClusterId;
 use kupenstack_testkit::sim::{self, Effect, Rule};
 use serde_json::{Value, json};
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
-use crate::world::{self, CLUSTER, World, disk, eventually, until, within};
+use crate::{
+    common::look::{self, cluster, disk, eventually, id, is_ready, mark, own_id, shown, until},
+    world::{self, World},
+};
 
 /// The administrator's project.
 fn admin_project(world: &World) -> String {
@@ -37,27 +36,12 @@ async fn ready(world: &World, name: &str) -> ClusterImage {
 }
 
 async fn delete(world: &World, name: &str) {
-    let api = api(world).await;
-    api.delete(name, &DeleteParams::default()).await.unwrap();
-    let gone = await_condition(api, name, |image: Option<&ClusterImage>| image.is_none());
-    within(gone, &format!("the end of {name}")).await.unwrap();
+    look::delete(api(world).await, name).await;
 }
 
 async fn nudge(world: &World, name: &str) {
     let patch = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
     api(world).await.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-}
-
-fn is_ready(image: &ClusterImage) -> bool {
-    conditions::is_ready(image.conditions(), image.metadata.generation)
-}
-
-fn reason(image: &ClusterImage) -> &str {
-    conditions::find(image.conditions(), READY).map_or("", |ready| &ready.reason)
-}
-
-fn id(image: &ClusterImage) -> String {
-    image.status.as_ref().and_then(|status| status.id.clone()).unwrap_or_default()
 }
 
 /// What somebody made of an image.
@@ -70,15 +54,11 @@ fn active(image: &mut sim::Image, name: &str, visibility: &str, mark: String) {
     (image.size, image.data) = (Some(512), Some(disk(512).into()));
 }
 
-fn cluster() -> ClusterId {
-    CLUSTER.parse().unwrap()
-}
-
 /// An image whose file is not there yet, and what lets it appear.
 async fn stranded(world: &World, name: &str) -> (ClusterImage, String) {
     let file = format!("/{name}.img");
     create(world, name, json!({"src": format!("{}{file}", world.web.uri()), "format": "raw"})).await;
-    (until(api(world).await, name, |image| reason(image) == "SourceNotFound").await, file)
+    (until(api(world).await, name, |image| shown(image).0 == "SourceNotFound").await, file)
 }
 
 async fn appears(world: &World, name: &str, file: &str) -> ClusterImage {
@@ -89,7 +69,7 @@ async fn appears(world: &World, name: &str, file: &str) -> ClusterImage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_makes_a_public_image_of_the_administrator() {
+async fn k_orc_187_create_minimal_makes_a_public_image_of_the_administrator() {
     let world = world::shared().await;
     let src = world.serve(&disk(4096)).await;
     create(world, "debian", json!({"src": src, "format": "raw"})).await;
@@ -98,7 +78,7 @@ async fn create_minimal_makes_a_public_image_of_the_administrator() {
     let [stored] = world.named("debian").try_into().unwrap();
     assert_eq!((stored.id.as_str(), stored.visibility.as_str()), (id(&image).as_str(), "public"));
     assert_eq!((stored.owner, stored.data.as_deref()), (admin_project(world), Some(&disk(4096)[..])));
-    assert_eq!(stored.properties["kupenstack_mark"], cluster().mark(&image.uid().unwrap()));
+    assert_eq!(stored.properties["kupenstack_mark"], mark(&image));
 
     delete(world, "debian").await;
     assert!(world.named("debian").is_empty());
@@ -140,9 +120,7 @@ async fn an_impostor_in_another_project_is_never_taken_for_ours() {
     let world = world::shared().await;
     let tenant = world.tenant().await;
     let (image, file) = stranded(world, "impostor").await;
-    let uid = image.uid().unwrap();
-    let own = cluster().resource_id(&uid);
-    let mark = cluster().mark(&uid);
+    let (own, mark) = (own_id(&image), mark(&image));
     tenant.put_image(own.clone(), |image| active(image, "impostor", "community", mark)).await;
     let image = appears(world, "impostor", &file).await;
     assert_eq!(id(&image), cluster().resource_id(&own), "the identifier is taken, the next one is ours");

@@ -2,21 +2,17 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
+    api::{Patch, PatchParams, PostParams},
 };
 use kupenstack_api::{FINALIZER, HasConditions, resources::Flavor};
-use kupenstack_core::{
-    conditions::{self, READY, RECONCILING, STALLED},
-    ownership::ClusterId,
-};
+use kupenstack_core::conditions::{self, RECONCILING, STALLED};
 use kupenstack_testkit::sim::{self, Effect, Rule};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::eventually,
-    world::{self, CLUSTER, World, until, within},
+    common::look::{self, eventually, is_ready, mark, own_id, shown, until},
+    world::{self, World},
 };
 
 async fn api(world: &World) -> Api<Flavor> {
@@ -52,28 +48,7 @@ async fn ready(world: &World, name: &str) -> Flavor {
 }
 
 async fn delete(world: &World, name: &str) {
-    let api = api(world).await;
-    api.delete(name, &DeleteParams::default()).await.unwrap();
-    let gone = await_condition(api, name, |flavor: Option<&Flavor>| flavor.is_none());
-    within(gone, &format!("the end of {name}")).await.unwrap();
-}
-
-fn is_ready(flavor: &Flavor) -> bool {
-    conditions::is_ready(flavor.conditions(), flavor.metadata.generation)
-}
-
-/// Reason and message of `Ready`.
-fn shown(flavor: &Flavor) -> (&str, &str) {
-    conditions::find(flavor.conditions(), READY).map_or(("", ""), |ready| (&ready.reason, &ready.message))
-}
-
-/// The object's own identifier in Nova.
-fn own_id(flavor: &Flavor) -> String {
-    CLUSTER.parse::<ClusterId>().unwrap().resource_id(&flavor.uid().unwrap())
-}
-
-fn mark(flavor: &Flavor) -> String {
-    CLUSTER.parse::<ClusterId>().unwrap().mark(&flavor.uid().unwrap())
+    look::delete(api(world).await, name).await;
 }
 
 /// The flavor of an object as Nova has it.
@@ -92,7 +67,7 @@ fn specs(specs: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal() {
+async fn k_orc_187_create_minimal_makes_a_flavor() {
     let world = world::shared().await;
     create(world, "minimal", json!({"vcpus": 1, "ram": "64Mi"})).await;
     let flavor = ready(world, "minimal").await;

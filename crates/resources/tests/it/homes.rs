@@ -10,19 +10,24 @@ use crate::{
     world::{Tenant, World},
 };
 
-/// What a complete list asks for, in this order.
-const LISTS: [&str; 4] = ["/v3/roles", "/v3/users", "/v3/role_assignments", "/v3/projects"];
+/// What a complete list asks for, in this order, and the queries.
+const LISTS: [(&str, &str); 4] = [
+    ("/v3/roles", ""),
+    ("/v3/users", "domain_id=default&limit=1000*"),
+    ("/v3/role_assignments", ""),
+    ("/v3/projects", "domain_id=default&limit=1000*"),
+];
 
 /// Whether a request is part of a list for the whole cloud.
 fn is_of_a_list(entry: &Entry) -> bool {
     let is_whole = !["name=", "tags="].iter().any(|filter| entry.query.contains(filter));
-    entry.method == "GET" && LISTS.contains(&entry.template) && is_whole
+    entry.method == "GET" && LISTS.iter().any(|(path, _)| *path == entry.template) && is_whole
 }
 
 /// How many complete lists have been made.
 fn lists_so_far(world: &World) -> usize {
     let cloud = world.sim.cloud();
-    cloud.journal.entries().filter(|entry| entry.template == LISTS[3] && is_of_a_list(entry)).count()
+    cloud.journal.entries().filter(|entry| entry.template == LISTS[3].0 && is_of_a_list(entry)).count()
 }
 
 async fn lists(world: &World, number: usize) {
@@ -141,21 +146,13 @@ async fn what_others_change_in_keystone_is_seen_by_the_next_list() {
     assert_eq!(tenant.project().await, project);
 
     // whoever disables something means it
-    let said = async |reason: &str| {
-        let events: kube::Api<k8s_openapi::api::events::v1::Event> = kube::Api::all(tenant.client.clone());
-        let all = events.list(&kube::api::ListParams::default()).await.unwrap();
-        let about = |event: &k8s_openapi::api::events::v1::Event| {
-            event.regarding.as_ref().and_then(|it| it.name.as_ref()) == Some(&tenant.name)
-        };
-        all.iter().any(|event| about(event) && event.reason.as_deref() == Some(reason))
-    };
     lists(&world, 1).await;
     edit(&world, "users", &user, json!({"enabled": false}));
-    eventually("the word about the user", async || said("UserDisabled").await).await;
+    tenant.told("UserDisabled").await;
     edit(&world, "users", &user, json!({"enabled": true}));
     lists(&world, 1).await;
     edit(&world, "projects", &project, json!({"enabled": false}));
-    eventually("the word about the project", async || said("ProjectDisabled").await).await;
+    tenant.told("ProjectDisabled").await;
     assert_eq!(world.sim.cloud().keystone.get("projects", &project).unwrap().body["enabled"], false);
     operator.stop().await;
 }
@@ -166,13 +163,20 @@ async fn a_list_that_is_cut_off_or_old_makes_no_project_anew() {
     let (operator, tenants) = settled(&world, 1).await;
     let before = tenants[0].project().await;
     let mut made = 1;
-    for part in LISTS {
+    for (part, query) in LISTS {
         for effect in [Effect::Malformed, Effect::Stale { seconds: 30.0 }, Effect::refusal(500)] {
-            let rule = Rule::on("identity", "GET", part, effect).times(2);
-            world.sim.cloud().faults.add(rule);
+            let fault = effect.name();
+            let met = || {
+                let cloud = world.sim.cloud();
+                let is_met = |entry: &&Entry| entry.template == part && entry.fault == Some(fault);
+                cloud.journal.entries().filter(is_met).count()
+            };
+            world.sim.cloud().faults.add(Rule::on("identity", "GET", part, effect).with_query(query));
             // made while lists do not show it
             world.tenant().await;
             made += 1;
+            let before = met();
+            eventually("a list that goes wrong", async || met() > before).await;
             look(&operator, &tenants[0]).await;
             world.sim.cloud().faults.clear();
         }
@@ -188,7 +192,7 @@ async fn a_list_that_is_cut_off_or_old_makes_no_project_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_grants_can_be_listed_each_namespace_is_looked_at() {
     let world = World::start().await;
-    world.sim.cloud().faults.add(Rule::on("identity", "GET", LISTS[2], Effect::refusal(403)));
+    world.sim.cloud().faults.add(Rule::on("identity", "GET", LISTS[2].0, Effect::refusal(403)));
     world.declare_cloud().await;
     let operator = world.operator();
     let tenant = world.tenant().await;

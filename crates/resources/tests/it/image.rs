@@ -18,13 +18,10 @@ use serde_json::json;
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
 use crate::{
+    common::look::{cluster, disk, eventually, id, is_ready, mark, own_id, shown, within},
     slow::Slow,
-    world::{self, CLUSTER, Tenant, World, disk, eventually, id, is_ready, shown, within},
+    world::{self, Tenant, World},
 };
-
-fn cluster() -> ClusterId {
-    CLUSTER.parse().unwrap()
-}
 
 /// The one image of this name in Glance.
 pub(crate) fn only(tenant: &Tenant<'_>, name: &str) -> sim::Image {
@@ -65,7 +62,7 @@ async fn create_full_uploads_the_file_as_the_namespaces_user() {
     let image = tenant.until("full", is_ready).await;
 
     let status = image.status.clone().unwrap();
-    assert_eq!(status.id.as_deref(), Some(cluster().resource_id(&image.uid().unwrap()).as_str()));
+    assert_eq!(status.id.as_deref(), Some(own_id(&image).as_str()));
     assert_eq!((status.size, status.virtual_size), (Some(8192), Some(8192)));
     assert_eq!(image.finalizers(), [FINALIZER]);
     let stored = only(&tenant, "full");
@@ -76,11 +73,11 @@ async fn create_full_uploads_the_file_as_the_namespaces_user() {
     assert_eq!((stored.visibility.as_str(), stored.disk_format.as_deref()), ("private", Some("raw")));
     assert_eq!((stored.min_disk, stored.min_ram), (2, 64));
     assert_eq!(stored.properties["hw_disk_bus"], "virtio");
-    assert_eq!(stored.properties["kupenstack_mark"], cluster().mark(&image.uid().unwrap()));
+    assert_eq!(stored.properties["kupenstack_mark"], mark(&image));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_costs_few_writes_and_two_events() {
+async fn k_orc_187_create_minimal_costs_few_writes_and_two_events() {
     let tenant = world::shared().await.tenant().await;
     let src = tenant.world.serve(&disk(4096)).await;
     let params = WatchParams::default().fields("metadata.name=minimal");
@@ -350,10 +347,10 @@ async fn downloads_keep_nothing_else_waiting() {
         tenant.create(name, json!({"src": slow.url, "format": "raw"})).await;
     }
     for name in &names {
-        tenant.until(name, |image| ["Downloading", "Queued"].contains(&shown(image).0.as_str())).await;
+        tenant.until(name, |image| ["Downloading", "Queued"].contains(&shown(image).0)).await;
     }
     let images = tenant.images().list(&ListParams::default()).await.unwrap();
-    let downloading = images.iter().filter(|image| shown(image).0 == "Downloading").count();
+    let downloading = images.iter().filter(|image| shown(*image).0 == "Downloading").count();
     assert!((1..=12).contains(&downloading), "{downloading} at once");
     tenant.delete("settled").await;
     tenant.delete(&names[19]).await;

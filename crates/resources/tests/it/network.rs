@@ -3,19 +3,15 @@
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
 };
-use kupenstack_api::{FINALIZER, HasConditions, resources::Network};
-use kupenstack_core::{
-    conditions::{self, READY, STALLED},
-    ownership::ClusterId,
-};
+use kupenstack_api::{FINALIZER, resources::Network};
+use kupenstack_core::ownership::ClusterId;
 use kupenstack_testkit::sim::{Effect, Item, Rule};
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::eventually,
-    world::{self, CLUSTER, Tenant, World, until, within},
+    common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, shown, until},
+    world::{self, Tenant, World},
 };
 
 pub(crate) fn api(tenant: &Tenant<'_>) -> Api<Network> {
@@ -48,29 +44,7 @@ pub(crate) async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String 
 }
 
 pub(crate) async fn delete(tenant: &Tenant<'_>, name: &str) {
-    api(tenant).delete(name, &DeleteParams::default()).await.unwrap();
-    gone(tenant, name).await;
-}
-
-async fn gone(tenant: &Tenant<'_>, name: &str) {
-    let gone = await_condition(api(tenant), name, |network: Option<&Network>| network.is_none());
-    within(gone, &format!("the end of {name}")).await.unwrap();
-}
-
-fn is_ready(network: &Network) -> bool {
-    conditions::is_ready(network.conditions(), network.metadata.generation)
-}
-
-fn shown(network: &Network) -> (&str, &str) {
-    conditions::find(network.conditions(), READY).map_or(("", ""), |ready| (&ready.reason, &ready.message))
-}
-
-pub(crate) fn id(network: &Network) -> String {
-    network.status.as_ref().and_then(|status| status.id.clone()).unwrap_or_default()
-}
-
-fn mark(network: &Network) -> String {
-    CLUSTER.parse::<ClusterId>().unwrap().mark(&network.uid().unwrap())
+    look::delete(api(tenant), name).await;
 }
 
 /// The networks of this name in Neutron, of whoever.
@@ -97,7 +71,7 @@ pub(crate) fn put(world: &World, id: &str, project: &str, attributes: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn create_minimal_makes_a_network_of_the_project() {
+async fn k_orc_187_create_minimal_makes_a_network_of_the_project() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "minimal", json!({})).await;
     let network = ready(&tenant, "minimal").await;
@@ -106,6 +80,7 @@ async fn create_minimal_makes_a_network_of_the_project() {
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&network), tenant.project().await));
     assert_eq!(stored.text("description"), mark(&network));
     assert_eq!(network.status.unwrap().mtu, Some(1442));
+    eventually("the event", async || tenant.events("minimal").await.contains(&"Ready".to_owned())).await;
     let mut told = tenant.events("minimal").await;
     told.sort();
     assert_eq!(told, ["Created", "Ready"]);
@@ -297,12 +272,8 @@ async fn cpo_3102_a_network_of_another_cluster_is_left_alone() {
     assert_eq!((left.id.as_str(), left.revision), ("of-the-other", 1));
 }
 
-fn is_stalled(network: &Network) -> bool {
-    conditions::find(network.conditions(), STALLED).is_some()
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn delete_waits_while_a_port_is_on_the_network() {
+async fn k_orc_378_delete_waits_while_a_port_is_on_the_network() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "in-use", json!({})).await;
     let network = ready(&tenant, "in-use").await;
@@ -312,7 +283,7 @@ async fn delete_waits_while_a_port_is_on_the_network() {
     let message = says(&tenant, "in-use", "InUse").await;
     assert!(message.contains("ports still in use"), "{message}");
     nudge(&tenant, "in-use").await;
-    gone(&tenant, "in-use").await;
+    gone(api(&tenant), "in-use").await;
     assert!(named(tenant.world, "in-use").is_empty());
 }
 

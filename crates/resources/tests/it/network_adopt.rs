@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::{
-    network::{create, delete, id, named, put, ready, says},
+    common::look::id,
+    network::{create, delete, named, put, ready, says},
     world,
 };
 

@@ -1,14 +1,15 @@
 //! What is refused, and told.
 
 use kube::api::{DeleteParams, PostParams};
-use kupenstack_core::conditions::{self, RECONCILING, STALLED};
+use kupenstack_core::conditions::{self, RECONCILING};
 use kupenstack_testkit::sim::{Effect, Rule};
 use rstest::rstest;
 use serde_json::json;
 
 use crate::{
+    common::look::{disk, id, is_ready, is_stalled, shown},
     image::only,
-    world::{self, Tenant, disk, id, is_ready, shown},
+    world::{self, Tenant},
 };
 
 enum Bad {
@@ -44,7 +45,7 @@ async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[ca
     tenant.create("bad", spec).await;
     let image = tenant.until("bad", |image| shown(image).0 == reason).await;
     assert!(shown(&image).1.starts_with(field), "{}", shown(&image).1);
-    assert!(conditions::find(&image.status.as_ref().unwrap().conditions, STALLED).is_some());
+    assert!(is_stalled(&image));
     let project = tenant.project().await;
     assert_eq!(tenant.world.sim.cloud().glance.images().filter(|image| image.owner == project).count(), 0);
     tenant.delete("bad").await;
@@ -93,7 +94,7 @@ async fn k_orc_667_a_quota_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delete_waits_while_the_image_is_in_use() {
+async fn k_orc_378_delete_waits_while_the_image_is_in_use() {
     let tenant = world::shared().await.tenant().await;
     let first = id(&tenant.ready_image("in-use").await);
     let refusal = Effect::refusal_saying(409, "Image is in use by a volume");
@@ -116,10 +117,6 @@ async fn capo_742_one_502_is_no_failure() {
     let image = tenant.until("one-502", |image| is_ready(image) || is_stalled(image)).await;
     assert!(!is_stalled(&image), "{:?}", shown(&image));
     only(&tenant, "one-502");
-}
-
-fn is_stalled(image: &kupenstack_api::resources::Image) -> bool {
-    image.status.as_ref().is_some_and(|status| conditions::find(&status.conditions, STALLED).is_some())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,13 +17,13 @@ use kupenstack_testkit::sim::{self, Cloud, Entity, Rule, Sim, SimOptions};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+pub(crate) use crate::common::{
+    cluster::CLOUD,
+    look::{disk, eventually, gone, id, is_ready, shown, until, within},
+};
 use crate::common::{
     cluster::{ADMIN_SECRET, Cluster},
     operator::{Operator, runtime},
-};
-pub(crate) use crate::common::{
-    cluster::{CLOUD, CLUSTER},
-    look::{disk, eventually, id, is_ready, shown, until, within},
 };
 
 pub(crate) struct World {
@@ -252,8 +252,7 @@ impl Tenant<'_> {
             Err(kube::Error::Api(status)) if status.is_not_found() => return,
             result => drop(result.unwrap()),
         }
-        let gone = await_condition(self.images(), name, |image: Option<&Image>| image.is_none());
-        within(gone, &format!("the end of {name}")).await.unwrap();
+        gone(self.images(), name).await;
     }
 
     /// Deletes the namespace and waits until it is gone.

@@ -119,6 +119,9 @@ pub struct Rule {
     /// The path below the service's prefix, or its template. `*` stands for anything, `/` included.
     #[serde(default)]
     pub path: Option<String>,
+    /// The query as it came. `*` stands for anything.
+    #[serde(default)]
+    pub query: Option<String>,
     /// A text in the body. It fits no data that is streamed.
     #[serde(default)]
     pub body: Option<String>,
@@ -149,6 +152,7 @@ impl Rule {
             service: None,
             method: None,
             path: None,
+            query: None,
             body: None,
             project_id: None,
             skip: 0,
@@ -187,6 +191,13 @@ impl Rule {
     #[must_use]
     pub fn in_project(mut self, id: &str) -> Self {
         self.project_id = Some(id.to_owned());
+        self
+    }
+
+    /// Only requests with this query; `*` stands for anything.
+    #[must_use]
+    pub fn with_query(mut self, query: &str) -> Self {
+        self.query = Some(query.to_owned());
         self
     }
 
@@ -230,6 +241,7 @@ impl Rule {
             && same(self.method.as_ref(), arrival.method)
             && self.project_id.as_ref().is_none_or(|id| arrival.project_id == Some(id))
             && self.path.as_ref().is_none_or(|path| matches(path, arrival.path) || path == arrival.template)
+            && self.query.as_ref().is_none_or(|query| matches(query, arrival.query))
             && self.body.as_ref().is_none_or(|text| contains(arrival.body, text.as_bytes()))
     }
 }
@@ -240,6 +252,7 @@ pub(super) struct Arrival<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) template: &'a str,
+    pub(super) query: &'a str,
     pub(super) project_id: Option<&'a str>,
     pub(super) body: &'a [u8],
 }

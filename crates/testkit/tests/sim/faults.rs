@@ -202,6 +202,19 @@ async fn a_delay_is_waited_for_and_others_go_on() {
 }
 
 #[tokio::test]
+async fn of_one_list_only_some_queries_go_wrong() {
+    let sim = start();
+    let image = admin(&sim).image();
+    let rule = Rule::on("image", "GET", "/v2/images", Effect::refusal(400)).with_query("*name=a");
+    sim.cloud().faults.add(rule);
+    let list = async |name: &str| {
+        let filter = ImageFilter { name: Some(name.to_owned()), ..ImageFilter::default() };
+        image.list(&filter).try_collect::<Vec<_>>().await.map(|found| found.len()).map_err(|error| error.status())
+    };
+    assert_eq!((list("a").await, list("b").await), (Err(Some(400)), Ok(0)));
+}
+
+#[tokio::test]
 async fn a_service_is_down_until_it_is_not() {
     let sim = start();
     let image = admin(&sim).image();

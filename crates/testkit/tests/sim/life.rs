@@ -5,8 +5,8 @@ use std::{io, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use kupenstack_openstack::{
-    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, LimitFilter, NewLimit, NewProject, NewUser,
-    Project, ProjectFilter, Visibility,
+    ErrorKind, Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewLimit, NewProject, NewUser, Project,
+    ProjectFilter, Visibility,
 };
 use kupenstack_testkit::sim::{Sim, SimOptions};
 use serde_json::{Map, json};
@@ -196,7 +196,7 @@ async fn a_limit_in_keystone_is_one_in_glance() {
     let (identity, shop) = (admin.identity(), member(&sim, &admin, "shop"));
     let now = sim.clock().now();
     sim.cloud().keystone.register_limit(now, "image", "image_count_total", -1);
-    let registered: Vec<_> = identity.list_registered_limits(&LimitFilter::default()).try_collect().await.unwrap();
+    let registered: Vec<_> = identity.list_registered_limits().try_collect().await.unwrap();
     let [registered] = &registered[..] else { panic!("{registered:?}") };
     let limit = |project: &str, resource_limit| NewLimit {
         project_id: project.to_owned(),
@@ -211,10 +211,9 @@ async fn a_limit_in_keystone_is_one_in_glance() {
     assert_eq!(again.kind(), ErrorKind::Conflict);
     let elsewhere = NewLimit { region_id: None, ..limit("project-shop", 1) };
     assert_eq!(identity.create_limit(&elsewhere).await.unwrap_err().kind(), ErrorKind::Forbidden);
-    let of_project = LimitFilter { project_id: Some("project-shop".to_owned()), ..LimitFilter::default() };
-    let listed: Vec<_> = identity.list_limits(&of_project).try_collect().await.unwrap();
+    let listed: Vec<_> = identity.list_limits(Some("project-shop")).try_collect().await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&made));
-    let seen: Vec<_> = shop.identity().list_limits(&LimitFilter::default()).try_collect().await.unwrap();
+    let seen: Vec<_> = shop.identity().list_limits(None).try_collect().await.unwrap();
     assert_eq!(seen, listed, "a member sees those of the own project");
 
     let image = shop.image();

@@ -1,11 +1,13 @@
 //! The simulated Neutron, by our client.
 
+use std::time::Duration;
+
 use futures::TryStreamExt;
 use kupenstack_openstack::{
     Client, ErrorKind, Network, NetworkAttributes, NetworkFilter, SecurityGroup, SecurityGroupAttributes,
     SecurityGroupRuleAttributes,
 };
-use kupenstack_testkit::sim::Sim;
+use kupenstack_testkit::sim::{Effect, Rule, Sim};
 use serde_json::json;
 
 use crate::support::{admin, member, start};
@@ -160,6 +162,20 @@ async fn a_group_changes_with_its_rules() {
     assert_eq!(groups.get(&group.id).await.unwrap().unwrap().revision_number, group.revision_number + 2);
     assert!(groups.delete(&group.id).await.unwrap());
     assert!(rules.get(&group.rules[0].id).await.unwrap().is_none());
+}
+
+/// What was read a while ago has nothing of what came later.
+#[tokio::test]
+async fn an_old_look_at_a_group_shows_the_rules_of_then() {
+    let (sim, _, shop) = shop();
+    let groups = shop.network().security_groups();
+    let group = groups.create(&SecurityGroupAttributes::default()).await.unwrap();
+    sim.clock().advance(Duration::from_secs(40));
+    shop.network().security_group_rules().create(&rule(&group.id, "ingress")).await.unwrap();
+    let old = Effect::Stale { seconds: 20.0 };
+    sim.cloud().faults.add(Rule::on("network", "GET", "/v2.0/security-groups/*", old).once());
+    assert_eq!(groups.get(&group.id).await.unwrap().unwrap(), group);
+    assert_eq!(groups.get(&group.id).await.unwrap().unwrap().rules.len(), 3);
 }
 
 #[tokio::test]

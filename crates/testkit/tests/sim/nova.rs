@@ -234,6 +234,16 @@ async fn key_pairs_come_in_pages_and_are_limited() {
     }
     assert_eq!(key_pairs(&client, None).await.len(), 1003);
     assert_eq!(sim.cloud().journal.count("GET", "/v2.1/os-keypairs"), 2);
+    let page = async |limit| {
+        let path = format!("/v2.1/os-keypairs?user_id=user-shop&limit={limit}");
+        ask(&sim, reqwest::Method::GET, &path, Some("2.61"), None).await
+    };
+    for (limit, number) in [("2", 2), ("0", 1000), ("5000", 1000)] {
+        let (_, body) = page(limit).await;
+        assert_eq!(body["keypairs"].as_array().unwrap().len(), number, "{limit}");
+        assert_eq!(body["keypairs_links"][0]["rel"], "next", "{limit}");
+    }
+    assert_eq!(page("many").await.0, 400);
     sim.cloud().quotas.set_default("key_pairs", 1003);
     let error = client.compute().create_key_pair("more", KEY).await.unwrap_err();
     assert_eq!((error.kind(), error.status()), (ErrorKind::Quota, Some(403)));

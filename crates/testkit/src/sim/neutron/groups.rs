@@ -1,21 +1,24 @@
 //! Security groups and their rules. Every project has one called `default` from when it first needs one.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Item, Neutron,
-    kinds::{GROUPS, RULES},
+    item::attributes,
+    kinds::{GROUPS, RULES, SECURITY_GROUP},
     missing,
 };
-use crate::sim::{http::Refusal, ids::Ids, service::Call};
+use crate::sim::{http::Refusal, service::Call};
 
 /// The name that one group of each project has.
 const DEFAULT: &str = "default";
 
 /// What makes one rule another.
 const IDENTITY: [&str; 8] = [
-    "security_group_id",
+    SECURITY_GROUP,
     "direction",
     "ethertype",
     "protocol",
@@ -27,34 +30,38 @@ const IDENTITY: [&str; 8] = [
 
 impl Neutron {
     /// Makes a project's default group, if it has none yet.
-    pub(super) fn ensure_default_group(&mut self, ids: &mut Ids, now: Timestamp, project: &str) {
+    pub(super) fn ensure_default_group(&mut self, call: &mut Call<'_>, project: &str) {
         if project.is_empty() || self.default_group(project).is_some() {
             return;
         }
-        let mut group = Item::new(&GROUPS, ids.uuid().to_string(), project, now);
-        group.set(attributes(json!({"name": DEFAULT, "description": "Default security group"})));
-        let id = group.id.clone();
-        self.put(&GROUPS, now, group);
-        self.add_egress(ids, now, &id, project);
+        let mut group = Item::new(&GROUPS, call.ids.uuid().to_string(), project, call.now);
+        group.body.extend(attributes(json!({"name": DEFAULT, "description": "Default security group"})));
+        self.put(&GROUPS, call.now, group.clone());
+        self.add_egress(call, &group);
         for ethertype in ["IPv4", "IPv6"] {
-            let rule = json!({"security_group_id": id, "direction": "ingress", "ethertype": ethertype,
-                "remote_group_id": id});
-            self.add_rule(ids, now, project, rule);
+            let rule = json!({"direction": "ingress", "ethertype": ethertype, "remote_group_id": group.id});
+            self.add_rule(call, &group, rule);
         }
+    }
+
+    /// Makes that of the caller's project.
+    pub(super) fn ensure_own_default_group(&mut self, call: &mut Call<'_>) {
+        let project = call.caller.project().to_owned();
+        self.ensure_default_group(call, &project);
     }
 
     /// What every new group lets out.
-    pub(super) fn add_egress(&mut self, ids: &mut Ids, now: Timestamp, group: &str, project: &str) {
+    pub(super) fn add_egress(&mut self, call: &mut Call<'_>, group: &Item) {
         for ethertype in ["IPv4", "IPv6"] {
-            let rule = json!({"security_group_id": group, "direction": "egress", "ethertype": ethertype});
-            self.add_rule(ids, now, project, rule);
+            self.add_rule(call, group, json!({"direction": "egress", "ethertype": ethertype}));
         }
     }
 
-    fn add_rule(&mut self, ids: &mut Ids, now: Timestamp, project: &str, rule: Value) {
-        let mut item = Item::new(&RULES, ids.uuid().to_string(), project, now);
-        item.set(attributes(rule));
-        self.put(&RULES, now, item);
+    fn add_rule(&mut self, call: &mut Call<'_>, group: &Item, rule: Value) {
+        let mut item = Item::new(&RULES, call.ids.uuid().to_string(), &group.project_id, call.now);
+        item.body.extend(attributes(rule));
+        item.body.insert(SECURITY_GROUP.to_owned(), json!(group.id));
+        self.put(&RULES, call.now, item);
     }
 
     fn default_group(&self, project: &str) -> Option<&Item> {
@@ -62,8 +69,8 @@ impl Neutron {
         groups.map(|group| &**group).find(|group| group.text("name") == DEFAULT)
     }
 
-    /// A new group. Its name is any but the one that is given by Neutron itself.
-    pub(super) fn check_group(&self, item: &Item) -> Result<(), Refusal> {
+    /// The name of a group is any but the one that is given by Neutron itself.
+    pub(super) fn check_group(&self, _: &Call<'_>, item: &Item) -> Result<(), Refusal> {
         if item.text("name") == DEFAULT && self.default_group(&item.project_id).is_some_and(|group| group.id != item.id)
         {
             let words = "Default security group already exists.";
@@ -72,12 +79,7 @@ impl Neutron {
         Ok(())
     }
 
-    /// The rules of a group, the oldest first.
-    pub(super) fn rules_of<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Item> {
-        self.all(RULES.collection).filter(move |rule| rule.text("security_group_id") == group)
-    }
-
-    /// A group that is to go, with its rules. The default one only an administrator deletes.
+    /// The default group only an administrator deletes.
     pub(super) fn check_end_of_group(call: &Call<'_>, group: &Item) -> Result<(), Refusal> {
         if group.text("name") == DEFAULT && !call.caller.is_admin() {
             let words = "Insufficient rights for removing default security group.";
@@ -86,14 +88,24 @@ impl Neutron {
         Ok(())
     }
 
-    /// A new rule: of a group that the caller may change, with parts that go together, and not there yet.
+    /// A group's rules go with it.
+    pub(super) fn remove_rules(&mut self, call: &Call<'_>, group: &Item) {
+        let rules: Vec<_> = self.table(&RULES).by(SECURITY_GROUP, &group.id).map(|rule| rule.id.clone()).collect();
+        for rule in rules {
+            self.remove(call.now, RULES.collection, &rule);
+        }
+    }
+
+    /// A rule is one of a group that the caller may change, has parts that go together, and is the only one like it.
     pub(super) fn check_rule(&self, call: &Call<'_>, rule: &Item) -> Result<(), Refusal> {
-        let id = rule.text("security_group_id");
+        let id = rule.text(SECURITY_GROUP);
         let group = self.get(GROUPS.collection, id).filter(|group| group.is_changeable_by(&call.caller));
         group.ok_or_else(|| missing(&GROUPS, id))?;
         check_parts(rule)?;
-        let same = |other: &&Item| IDENTITY.iter().all(|part| other.body.get(*part) == rule.body.get(*part));
-        match self.all(RULES.collection).find(same) {
+        let same = |other: &&Arc<Item>| {
+            other.id != rule.id && IDENTITY.iter().all(|part| other.body.get(*part) == rule.body.get(*part))
+        };
+        match self.table(&RULES).by(SECURITY_GROUP, id).find(same) {
             None => Ok(()),
             Some(other) => {
                 let words = format!("Security group rule already exists. Rule id is {}.", other.id);
@@ -104,8 +116,7 @@ impl Neutron {
 
     /// A group has changed when its rules have.
     pub(super) fn touch_group(&mut self, now: Timestamp, rule: &Item) {
-        let group = rule.text("security_group_id").to_owned();
-        self.edit(now, GROUPS.collection, &group, |_| {});
+        self.edit(now, GROUPS.collection, rule.text(SECURITY_GROUP), |_| {});
     }
 }
 
@@ -133,11 +144,4 @@ fn check_parts(rule: &Item) -> Result<(), Refusal> {
         return refused("SecurityGroupInvalidPortRange", words.to_owned());
     }
     Ok(())
-}
-
-fn attributes(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(attributes) => attributes,
-        _ => Map::new(),
-    }
 }

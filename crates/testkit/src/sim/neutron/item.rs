@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::kinds::{Attribute, Kind};
+use super::kinds::{Attribute, Kind, SECURITY_GROUP};
 use crate::sim::{http::Refusal, service::Caller, table::Row};
 
 /// An object.
@@ -26,12 +26,8 @@ pub struct Item {
 impl Item {
     /// An object with what Neutron gives it that is not asked for.
     pub(super) fn new(kind: &Kind, id: String, project_id: &str, now: Timestamp) -> Self {
-        let defaults = match (kind.defaults)() {
-            Value::Object(defaults) => defaults,
-            _ => Map::new(),
-        };
-        let project_id = project_id.to_owned();
-        Self { id, project_id, body: defaults, revision: 1, created_at: now, updated_at: now }
+        let (project_id, body) = (project_id.to_owned(), attributes((kind.defaults)()));
+        Self { id, project_id, body, revision: 1, created_at: now, updated_at: now }
     }
 
     /// An attribute's text; empty if it has none.
@@ -55,21 +51,11 @@ impl Item {
     /// The object as Neutron shows it.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let mut shown = self.body.clone();
-        let common = json!({
+        shown.extend(attributes(json!({
             "id": self.id, "project_id": self.project_id, "tenant_id": self.project_id,
             "revision_number": self.revision, "created_at": stamp(self.created_at), "updated_at": stamp(self.updated_at),
-        });
-        if let Value::Object(common) = common {
-            shown.extend(common);
-        }
+        })));
         shown
-    }
-
-    /// Sets what is asked for, and says whether that is a change.
-    pub(super) fn set(&mut self, asked: Map<String, Value>) -> bool {
-        let before = self.body.clone();
-        self.body.extend(asked);
-        self.body != before
     }
 
     /// Another has changed it, or something that belongs to it.
@@ -85,7 +71,16 @@ impl Row for Item {
     }
 
     fn keys(&self) -> Vec<(&'static str, String)> {
-        vec![("name", self.text("name").to_owned()), ("project_id", self.project_id.clone())]
+        let of_body = ["name", SECURITY_GROUP].map(|field| (field, self.text(field).to_owned()));
+        of_body.into_iter().chain([("project_id", self.project_id.clone())]).collect()
+    }
+}
+
+/// What is written as an object of JSON.
+pub(super) fn attributes(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(attributes) => attributes,
+        _ => Map::new(),
     }
 }
 

@@ -2,6 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::{Item, Neutron, networks};
+use crate::sim::{http::Refusal, service::Call};
+
+/// The attribute that tells which group a rule belongs to.
+pub(super) const SECURITY_GROUP: &str = "security_group_id";
+
 /// A kind of object.
 #[derive(Debug)]
 pub(super) struct Kind {
@@ -17,6 +23,52 @@ pub(super) struct Kind {
     pub(super) attributes: &'static [Attribute],
     /// What an object has beside what is asked for.
     pub(super) defaults: fn() -> Value,
+    /// What is shown with it.
+    pub(super) parts: Option<Parts>,
+    /// What else there is to do about it.
+    pub(super) hooks: Hooks,
+}
+
+/// Objects of another kind that belong to one.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Their kind.
+    pub(super) kind: &'static Kind,
+    /// The attribute of theirs that tells where they belong.
+    pub(super) key: &'static str,
+    /// The attribute that shows them.
+    pub(super) shown_as: &'static str,
+}
+
+/// What a kind adds to what is done about every object.
+#[derive(Debug)]
+pub(super) struct Hooks {
+    /// Before a list.
+    pub(super) listing: fn(&mut Neutron, &mut Call<'_>),
+    /// Before one of a project is made.
+    pub(super) creating: fn(&mut Neutron, &mut Call<'_>, &str),
+    /// What Neutron makes of what is asked for, or why it can't be.
+    pub(super) complete: fn(&mut Item) -> Result<(), Refusal>,
+    /// Why it can't be beside what there is, or for this caller.
+    pub(super) check: fn(&Neutron, &Call<'_>, &Item) -> Result<(), Refusal>,
+    /// Once it is made.
+    pub(super) created: fn(&mut Neutron, &mut Call<'_>, &Item),
+    /// Why it can't be deleted.
+    pub(super) check_end: fn(&Call<'_>, &Item) -> Result<(), Refusal>,
+    /// Once it is deleted.
+    pub(super) deleted: fn(&mut Neutron, &Call<'_>, &Item),
+}
+
+impl Hooks {
+    const NONE: Self = Self {
+        listing: |_, _| {},
+        creating: |_, _, _| {},
+        complete: |_| Ok(()),
+        check: |_, _, _| Ok(()),
+        created: |_, _, _| {},
+        check_end: |_, _| Ok(()),
+        deleted: |_, _, _| {},
+    };
 }
 
 /// What may be asked for.
@@ -76,6 +128,8 @@ pub(super) static NETWORKS: Kind = Kind {
             "ipv6_address_scope": null, "qos_policy_id": null, "tags": [],
         })
     },
+    parts: None,
+    hooks: Hooks { creating: Neutron::ensure_default_group, complete: networks::complete, ..Hooks::NONE },
 };
 
 pub(super) static GROUPS: Kind = Kind {
@@ -85,6 +139,16 @@ pub(super) static GROUPS: Kind = Kind {
     called: "Security group",
     attributes: &[attribute("name", short_text), attribute("description", short_text), attribute("stateful", flag)],
     defaults: || json!({"name": "", "description": "", "stateful": true, "shared": false, "tags": []}),
+    parts: Some(Parts { kind: &RULES, key: SECURITY_GROUP, shown_as: "security_group_rules" }),
+    hooks: Hooks {
+        listing: Neutron::ensure_own_default_group,
+        creating: Neutron::ensure_default_group,
+        check: Neutron::check_group,
+        created: Neutron::add_egress,
+        check_end: Neutron::check_end_of_group,
+        deleted: Neutron::remove_rules,
+        ..Hooks::NONE
+    },
 };
 
 pub(super) static RULES: Kind = Kind {
@@ -93,7 +157,7 @@ pub(super) static RULES: Kind = Kind {
     missing: "SecurityGroupRuleNotFound",
     called: "Security group rule",
     attributes: &[
-        attribute("security_group_id", short_text).fixed(),
+        attribute(SECURITY_GROUP, short_text).fixed(),
         attribute("direction", direction).fixed(),
         attribute("ethertype", ethertype).fixed(),
         attribute("protocol", text_or_null).fixed(),
@@ -105,19 +169,20 @@ pub(super) static RULES: Kind = Kind {
     ],
     defaults: || {
         json!({
-            "security_group_id": "", "direction": "", "ethertype": "IPv4", "protocol": null, "port_range_min": null,
+            SECURITY_GROUP: "", "direction": "", "ethertype": "IPv4", "protocol": null, "port_range_min": null,
             "port_range_max": null, "remote_ip_prefix": null, "remote_group_id": null,
             "remote_address_group_id": null, "normalized_cidr": null, "description": "", "tags": [],
             "belongs_to_default_sg": false,
         })
     },
+    parts: None,
+    hooks: Hooks {
+        check: Neutron::check_rule,
+        created: |it, call, rule| it.touch_group(call.now, rule),
+        deleted: |it, call, rule| it.touch_group(call.now, rule),
+        ..Hooks::NONE
+    },
 };
-
-impl Kind {
-    pub(super) fn is(&self, other: &Self) -> bool {
-        self.collection == other.collection
-    }
-}
 
 fn direction(value: &Value) -> Result<(), String> {
     one_of(value, &["ingress", "egress"])

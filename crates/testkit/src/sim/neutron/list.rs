@@ -4,11 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Item, Neutron,
-    kinds::{GROUPS, Kind},
-    missing,
-};
+use super::{Item, Neutron, kinds::Kind, missing};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::Call,
@@ -21,9 +17,7 @@ impl Neutron {
     pub(super) fn list(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let limit = limit(call)?;
         let order = order(call)?;
-        if kind.is(&GROUPS) {
-            self.ensure_default_group(call.ids, call.now, call.caller.project());
-        }
+        (kind.hooks.listing)(self, call);
         let items = self.table(kind).view(call.as_of);
         let marker = match call.request.query("marker").filter(|_| limit.is_some()) {
             None => None,
@@ -35,10 +29,11 @@ impl Neutron {
         let keys = keys(call);
         let keys: Vec<(&'static str, &str)> = keys.iter().map(|(field, value)| (*field, value.as_str())).collect();
         let visible = |item: &&Arc<Item>| item.is_visible_to(&call.caller);
+        let shown = self.showing(kind, call.as_of);
         let mut found: Vec<_> = items
             .newest_first(&keys, None)
             .filter(visible)
-            .map(|item| self.shown(kind, item))
+            .map(|item| shown(item))
             .filter(|shown| fits(shown, call) && is_after(shown))
             .collect();
         found.sort_by(|a, b| compare(a, b, &order));

@@ -4,6 +4,7 @@ mod groups;
 mod item;
 mod kinds;
 mod list;
+mod networks;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub use self::item::Item;
-use self::kinds::{GROUPS, Kind, NETWORKS, RULES};
+use self::{
+    item::attributes,
+    kinds::{GROUPS, Kind, NETWORKS, RULES},
+};
 use super::{
     SimOptions,
     http::{Answer, Outcome, Refusal, Request},
@@ -22,9 +26,6 @@ use super::{
 
 /// Every kind of object.
 static KINDS: [&Kind; 3] = [&NETWORKS, &GROUPS, &RULES];
-
-/// The most that a network's type has room for: what OVN's tunnels leave of 1500 bytes.
-const LARGEST_MTU: u64 = 1442;
 
 /// What Neutron says it can do.
 const EXTENSIONS: [&str; 9] = [
@@ -63,9 +64,7 @@ impl Neutron {
     pub fn add(&mut self, now: Timestamp, collection: &str, id: &str, project_id: &str, body: Value) {
         let Some(kind) = KINDS.iter().find(|kind| kind.collection == collection) else { return };
         let mut item = Item::new(kind, id.to_owned(), project_id, now);
-        if let Value::Object(body) = body {
-            item.set(body);
-        }
+        item.body.extend(attributes(body));
         self.put(kind, now, item);
     }
 
@@ -98,42 +97,33 @@ impl Neutron {
         let (asked, project) = item::asked(kind, &call.request.json(), &call.caller, true)?;
         let project = project.unwrap_or_else(|| call.caller.project().to_owned());
         let mut item = Item::new(kind, call.ids.uuid().to_string(), &project, call.now);
-        item.set(asked);
-        complete(kind, &mut item)?;
-        if !kind.is(&RULES) {
-            self.ensure_default_group(call.ids, call.now, &project);
-        }
-        if kind.is(&GROUPS) {
-            self.check_group(&item)?;
-        }
-        if kind.is(&RULES) {
-            self.check_rule(call, &item)?;
-        }
+        item.body.extend(asked);
+        (kind.hooks.complete)(&mut item)?;
+        (kind.hooks.creating)(self, call, &project);
+        (kind.hooks.check)(self, call, &item)?;
         self.check_quota(call, kind, &project)?;
         self.put(kind, call.now, item.clone());
-        if kind.is(&GROUPS) {
-            self.add_egress(call.ids, call.now, &item.id, &project);
-        }
-        if kind.is(&RULES) {
-            self.touch_group(call.now, &item);
-        }
-        Ok(Answer::json(StatusCode::CREATED, &json!({kind.member: self.shown(kind, &item)})))
+        (kind.hooks.created)(self, call, &item);
+        Ok(Answer::json(StatusCode::CREATED, &json!({kind.member: self.showing(kind, None)(&item)})))
     }
 
-    /// An object as Neutron shows it, with what belongs to it.
-    fn shown(&self, kind: &Kind, item: &Item) -> Map<String, Value> {
-        let mut shown = item.shown();
-        if kind.is(&GROUPS) {
-            let rules: Vec<_> = self.rules_of(&item.id).map(Item::shown).collect();
-            shown.insert("security_group_rules".to_owned(), json!(rules));
+    /// How objects of a kind are shown, with what belonged to them at a time.
+    fn showing(&self, kind: &'static Kind, as_of: Option<Timestamp>) -> impl Fn(&Item) -> Map<String, Value> {
+        let parts = kind.parts.as_ref().map(|parts| (parts, self.table(parts.kind).view(as_of)));
+        move |item| {
+            let mut shown = item.shown();
+            if let Some((parts, all)) = &parts {
+                let own: Vec<_> = all.by(parts.key, &item.id).map(|part| part.shown()).collect();
+                shown.insert(parts.shown_as.to_owned(), json!(own));
+            }
+            shown
         }
-        shown
     }
 
     fn show(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let (id, items) = (call.param(0), self.table(kind).view(call.as_of));
         let item = items.get(id).filter(|item| item.is_visible_to(&call.caller)).ok_or_else(|| missing(kind, id))?;
-        Ok(Answer::ok(&json!({kind.member: self.shown(kind, item)})))
+        Ok(Answer::ok(&json!({kind.member: self.showing(kind, call.as_of)(item)})))
     }
 
     fn update(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
@@ -141,34 +131,24 @@ impl Neutron {
         let (asked, _) = item::asked(kind, &call.request.json(), &call.caller, false)?;
         check_revision(call, &item)?;
         let before = item.clone();
-        item.set(asked);
-        complete(kind, &mut item)?;
-        if kind.is(&GROUPS) {
-            self.check_group(&item)?;
-        }
+        item.body.extend(asked);
+        (kind.hooks.complete)(&mut item)?;
+        (kind.hooks.check)(self, call, &item)?;
         // what is as it was is no change
         if item != before {
             item.touch(call.now);
             self.put(kind, call.now, item.clone());
         }
-        Ok(Answer::ok(&json!({kind.member: self.shown(kind, &item)})))
+        Ok(Answer::ok(&json!({kind.member: self.showing(kind, None)(&item)})))
     }
 
     fn delete(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let item = self.own(call, kind, "delete")?;
         check_revision(call, item)?;
+        (kind.hooks.check_end)(call, item)?;
         let item = item.clone();
-        if kind.is(&GROUPS) {
-            Self::check_end_of_group(call, &item)?;
-            let rules: Vec<String> = self.rules_of(&item.id).map(|rule| rule.id.clone()).collect();
-            for rule in rules {
-                self.remove(call.now, RULES.collection, &rule);
-            }
-        }
         self.remove(call.now, kind.collection, &item.id);
-        if kind.is(&RULES) {
-            self.touch_group(call.now, &item);
-        }
+        (kind.hooks.deleted)(self, call, &item);
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
@@ -193,23 +173,6 @@ impl Neutron {
         }
         Ok(())
     }
-}
-
-/// What Neutron makes of what is asked for.
-fn complete(kind: &Kind, item: &mut Item) -> Result<(), Refusal> {
-    let Some(mtu) = item.body.get("mtu").and_then(Value::as_u64).filter(|_| kind.is(&NETWORKS)) else {
-        return Ok(());
-    };
-    if mtu > LARGEST_MTU {
-        return Err(invalid(&format!("Requested MTU is too big, maximum is {LARGEST_MTU}")));
-    }
-    let mtu = if mtu == 0 { LARGEST_MTU } else { mtu };
-    item.body.insert("mtu".to_owned(), json!(mtu));
-    Ok(())
-}
-
-fn invalid(problem: &str) -> Refusal {
-    Refusal::bad_request(format!("Invalid input for operation: {problem}.")).of_type("InvalidInput")
 }
 
 fn missing(kind: &Kind, id: &str) -> Refusal {

@@ -5,14 +5,11 @@ use std::{cmp::Ordering, sync::Arc};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Nova, flavor, flavor::Flavor, only_admin};
+use super::{Nova, flavor, flavor::Flavor, only_admin, page};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::Call,
 };
-
-/// What Nova's own configuration has.
-const LARGEST_LIMIT: usize = 1000;
 
 impl Nova {
     pub(super) fn list_flavors(&mut self, call: &mut Call<'_>, show: fn(&Flavor, &Call<'_>) -> Value) -> Outcome {
@@ -32,21 +29,11 @@ impl Nova {
         };
         let mut found: Vec<&Arc<Flavor>> = flavors.all().filter(fits).collect();
         found.sort_by(|a, b| if falls { compare(b, a, key) } else { compare(a, b, key) });
-        if let Some(marker) = call.request.query("marker") {
-            let Some(place) = found.iter().position(|flavor| flavor.id == marker) else {
-                return Err(Refusal::bad_request(format!("marker [{marker}] not found")));
-            };
-            found.drain(..=place);
-        }
-        let limit = limit(call)?;
-        found.truncate(limit);
+        let next = page(call, &mut found, |flavor| &flavor.id)?;
         let shown: Vec<Value> = found.iter().map(|flavor| show(flavor, call)).collect();
         let mut body = json!({"flavors": shown});
-        // a full page may be the last one; Nova does not look
-        if let Some(last) = found.last().filter(|_| found.len() == limit) {
-            let query = call.request.query_with(&[("marker", &last.id)]);
-            let href = format!("{}{}?{query}", call.base, call.request.path);
-            body["flavors_links"] = json!([{"rel": "next", "href": href}]);
+        if let Some(next) = next {
+            body["flavors_links"] = next;
         }
         Ok(Answer::ok(&body))
     }
@@ -113,15 +100,6 @@ fn visibility(call: &Call<'_>) -> Result<Option<bool>, Refusal> {
         Some("none") => Ok(None),
         Some(other) => Err(Refusal::bad_request(format!("Invalid is_public filter [{other}]"))),
     }
-}
-
-fn limit(call: &Call<'_>) -> Result<usize, Refusal> {
-    let text = call.request.query("limit").unwrap_or("0");
-    let limit: usize = text.parse().map_err(|_| {
-        let words = "Invalid input for query parameters limit. Value:";
-        Refusal::bad_request(format!("{words} {text}. '{text}' does not match '^[0-9]*$'"))
-    })?;
-    Ok(if limit == 0 { LARGEST_LIMIT } else { limit.min(LARGEST_LIMIT) })
 }
 
 fn compare(a: &Flavor, b: &Flavor, key: &str) -> Ordering {

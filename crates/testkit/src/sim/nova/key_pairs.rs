@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
 
-use super::{Nova, only_admin, speaks};
+use super::{Nova, only_admin, page, speaks};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::{Call, Version},
@@ -29,8 +29,6 @@ pub struct KeyPair {
 const WITH_TYPE: Version = (2, 2);
 const OF_OTHERS: Version = (2, 10);
 const IN_PAGES: Version = (2, 35);
-/// What Nova's own configuration has.
-const LARGEST_LIMIT: usize = 1000;
 /// The limit that Nova asks for.
 const COUNT: &str = "key_pairs";
 
@@ -82,19 +80,10 @@ impl Nova {
         let mut found: Vec<_> = key_pairs.by("user", &user).collect();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         let mut body = json!({});
-        if speaks(call, IN_PAGES) {
-            if let Some(marker) = call.request.query("marker") {
-                let place = found.iter().position(|key_pair| key_pair.name == marker);
-                let place = place.ok_or_else(|| Refusal::bad_request(format!("marker [{marker}] not found")))?;
-                found.drain(..=place);
-            }
-            let limit = call.request.query("limit").and_then(|text| text.parse().ok()).unwrap_or(LARGEST_LIMIT);
-            found.truncate(limit.min(LARGEST_LIMIT));
-            if let Some(last) = found.last().filter(|_| found.len() == limit) {
-                let query = call.request.query_with(&[("marker", &last.name)]);
-                let href = format!("{}{}?{query}", call.base, call.request.path);
-                body["keypairs_links"] = json!([{"rel": "next", "href": href}]);
-            }
+        if speaks(call, IN_PAGES)
+            && let Some(next) = page(call, &mut found, |key_pair| &key_pair.name)?
+        {
+            body["keypairs_links"] = next;
         }
         body["keypairs"] = found.iter().map(|key_pair| json!({"keypair": key_pair.shown(call)})).collect();
         Ok(Answer::ok(&body))

@@ -26,6 +26,9 @@ pub struct Nova {
 /// From 2.86 on, Nova knows which values extra specs may have. That is not simulated.
 const NEWEST: Version = (2, 85);
 
+/// The most that a page has, as Nova's own configuration says.
+const LARGEST_LIMIT: usize = 1000;
+
 /// The oldest microversions that show something.
 const WITH_DESCRIPTION: Version = (2, 55);
 const WITH_EXTRA_SPECS: Version = (2, 61);
@@ -134,6 +137,31 @@ fn version(call: &Call<'_>) -> Value {
 /// Whether the agreed microversion is this one or a newer one.
 fn speaks(call: &Call<'_>, version: Version) -> bool {
     call.microversion.is_some_and(|agreed| agreed >= version)
+}
+
+/// Leaves the page that is asked for of what a list has, and gives the links to the next one.
+fn page<T>(call: &Call<'_>, found: &mut Vec<T>, marker_of: impl Fn(&T) -> &str) -> Result<Option<Value>, Refusal> {
+    if let Some(marker) = call.request.query("marker") {
+        let place = found.iter().position(|item| marker_of(item) == marker);
+        let place = place.ok_or_else(|| Refusal::bad_request(format!("marker [{marker}] not found")))?;
+        found.drain(..=place);
+    }
+    let limit = limit(call)?;
+    found.truncate(limit);
+    // a full page may be the last one; Nova does not look
+    Ok(found.last().filter(|_| found.len() == limit).map(|last| {
+        let query = call.request.query_with(&[("marker", marker_of(last))]);
+        json!([{"rel": "next", "href": format!("{}{}?{query}", call.base, call.request.path)}])
+    }))
+}
+
+fn limit(call: &Call<'_>) -> Result<usize, Refusal> {
+    let text = call.request.query("limit").unwrap_or("0");
+    let limit: usize = text.parse().map_err(|_| {
+        let words = "Invalid input for query parameters limit. Value:";
+        Refusal::bad_request(format!("{words} {text}. '{text}' does not match '^[0-9]*$'"))
+    })?;
+    Ok(if limit == 0 { LARGEST_LIMIT } else { limit.min(LARGEST_LIMIT) })
 }
 
 /// Refuses whoever is no administrator, in the words of the policy.
