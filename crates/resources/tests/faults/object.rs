@@ -116,7 +116,8 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     }
 
     async fn check(&self, stage: &Stage, phase: Phase) -> Result<(), String> {
-        let object = K::api(stage).get(K::name(stage)).await.map_err(|error| error.to_string())?;
+        let (api, name) = (K::api(stage), K::name(stage));
+        let object = answered(|| api.get_opt(name)).await.ok_or("the object is gone")?;
         let id = object.status().and_then(K::id).unwrap_or_default();
         K::check(&stage.sim.cloud(), id, phase)
     }

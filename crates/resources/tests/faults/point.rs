@@ -124,6 +124,15 @@ impl Fault {
         matches!(self.how, How::OpenStack(Effect::CommitLater { .. }, _))
     }
 
+    /// Whether the request is carried out and its answer lost.
+    fn is_carried_out(&self) -> bool {
+        let lost = matches!(
+            self.how,
+            How::OpenStack(Effect::Drop { commit: true }, _) | How::Kubernetes(tap::Phase::After, _)
+        );
+        lost || self.comes_late()
+    }
+
     pub(crate) fn applies_to(&self, request: &Request) -> bool {
         matches!(self.how, How::Kubernetes(..)) == request.is_of_kubernetes() && (self.fits)(request)
     }
@@ -169,7 +178,7 @@ const STALE: f64 = 30.0;
 /// same for a read.
 pub(crate) static FAULTS: &[Fault] = &[
     openstack("killed before", Effect::Hang { commit: false }),
-    openstack("killed after", Effect::Hang { commit: true }),
+    openstack("killed after", Effect::Hang { commit: true }).only(Request::is_write),
     status("500", 500),
     status("502", 502),
     status("503", 503),
@@ -190,7 +199,7 @@ pub(crate) static FAULTS: &[Fault] = &[
     openstack("clock behind", Effect::ClockSkew { issued: -3600, expires: -3600 }).only(Request::is_login),
     openstack("clock ahead", Effect::ClockSkew { issued: 3600, expires: 3600 }).only(Request::is_login),
     kubernetes("killed before", tap::Phase::Before, Sentence::Operator),
-    kubernetes("killed after", tap::Phase::After, Sentence::Operator),
+    kubernetes("killed after", tap::Phase::After, Sentence::Operator).only(Request::is_write),
     kubernetes("refused", tap::Phase::Before, Sentence::Refuse(503)),
     kubernetes("dropped", tap::Phase::Before, Sentence::Drop),
     kubernetes("conflict", tap::Phase::Before, Sentence::Refuse(409)).only(Request::is_write),
@@ -216,7 +225,15 @@ pub(crate) struct Point {
 impl Point {
     /// Whether the operator dies right after a write of something that matters: which news are told depends on chance.
     pub(crate) fn is_death_after_a_write(&self) -> bool {
-        self.fault.name == "killed after" && self.request.is_write() && !self.request.is_news()
+        self.fault.name == "killed after" && !self.request.is_news()
+    }
+
+    /// Whether the operator dies, or a write is carried out that nobody knows of.
+    pub(crate) fn may_leave_something(&self) -> bool {
+        if self.then_killed {
+            return self.request.is_write() && self.fault.name == "drop after commit";
+        }
+        self.fault.is_deadly() || self.fault.is_carried_out()
     }
 }
 

@@ -26,7 +26,8 @@ fn secret_name(stage: &Stage) -> String {
 
 /// The password in the namespace's Secret.
 async fn password(stage: &Stage) -> Option<String> {
-    let secret = stage.secrets().get_opt(&secret_name(stage)).await.ok()??;
+    let (api, name) = (stage.secrets(), secret_name(stage));
+    let secret = answered(|| api.get_opt(&name)).await?;
     let text = String::from_utf8(secret.data?.remove("clouds.yaml")?.0).ok()?;
     let config = CloudConfig::from_clouds_yaml(&text, &stage.name).ok()?;
     Some(config.credentials.password.expose_secret().to_owned())
@@ -81,7 +82,8 @@ impl Life for ProjectLife {
     }
 
     async fn check(&self, stage: &Stage, _: Phase) -> Result<(), String> {
-        let namespace = stage.namespaces().get(&stage.name).await.map_err(|error| error.to_string())?;
+        let api = stage.namespaces();
+        let namespace = answered(|| api.get_opt(&stage.name)).await.ok_or("the namespace is gone")?;
         let id = namespace.annotations().get(PROJECT_ID).cloned().unwrap_or_default();
         let password = password(stage).await.ok_or("no credentials")?;
         let cloud = stage.sim.cloud();

@@ -7,7 +7,8 @@ use std::{
 
 use crate::point::{Phase, Point};
 
-/// A request may not come in a life though it came in those that were recorded.
+/// A request may not come in a life though it came in those that were recorded. What did not come in so many lives came
+/// by chance when it was recorded.
 const TRIES: u32 = 4;
 /// When so many lives have come to grief there is no use in more.
 const MOST_FAILURES: usize = 10;
@@ -16,8 +17,20 @@ const MOST_FAILURES: usize = 10;
 struct State {
     waiting: BTreeMap<Phase, VecDeque<(Point, u32)>>,
     covered: usize,
+    missed: Vec<String>,
     lives: usize,
     failures: Vec<String>,
+}
+
+/// What came of all points.
+pub(crate) struct Outcome {
+    /// How many came true and were survived.
+    pub(crate) covered: usize,
+    pub(crate) lives: usize,
+    /// Points whose request did not come.
+    pub(crate) missed: Vec<String>,
+    /// What to read of those that were not survived.
+    pub(crate) failures: Vec<String>,
 }
 
 /// What is left to do, and what came of it.
@@ -56,16 +69,17 @@ impl Queue {
             if tries < TRIES {
                 state.waiting.entry(phase).or_default().push_back((point, tries + 1));
             } else {
-                state.failures.push(format!("{point}\n  the request did not come in {tries} lives"));
+                state.missed.push(point.to_string());
             }
         }
         state.failures.extend(failure.map(|(_, text)| text));
     }
 
-    /// How many points came true, in how many lives, and what went wrong.
-    pub(crate) fn result(&self) -> (usize, usize, Vec<String>) {
+    /// What came of the points.
+    pub(crate) fn result(&self) -> Outcome {
         let state = self.state();
-        (state.covered, state.lives, state.failures.clone())
+        let (missed, failures) = (state.missed.clone(), state.failures.clone());
+        Outcome { covered: state.covered, lives: state.lives, missed, failures }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -15,7 +15,7 @@ use crate::{
     common::cluster::Cluster,
     life::Life,
     point::{FAULTS, Phase, Point, Request},
-    queue::Queue,
+    queue::{Outcome, Queue},
     run::{Progress, Run, prepare},
     stage::{Stage, Surroundings},
 };
@@ -23,7 +23,9 @@ use crate::{
 /// Lives at the same time: each mostly waits.
 const AT_ONCE: usize = 16;
 /// What all have in common came in each of so many lives.
-const RECORDINGS: usize = 2;
+const RECORDINGS: usize = 3;
+/// Of so many points there may be one whose request came by chance when it was recorded, and one at least.
+const MISSED: usize = 50;
 
 /// The lives of one kind in certain surroundings.
 pub(crate) struct Suite<L> {
@@ -42,24 +44,31 @@ impl<L: Life> Suite<L> {
     pub(crate) async fn run(self) {
         let began = Instant::now();
         let requests = self.record().await;
-        let points: Vec<Point> = points_of::<L>(&requests).into_iter().filter(self.choose).filter(is_wanted).collect();
-        let (all, faults) = (points.len(), points.iter().map(|point| point.fault.name).collect::<BTreeSet<_>>().len());
+        let possible: Vec<Point> = points_of::<L>(&requests).into_iter().filter(self.choose).collect();
+        let faults = possible.iter().map(|point| point.fault.name).collect::<BTreeSet<_>>().len();
+        let (there_are, points) = (possible.len(), chosen(possible));
+        let all = points.len();
         let queue = Queue::new(points);
         join_all((0..AT_ONCE).map(|_| self.work(&queue))).await;
-        let (covered, lives, failures) = queue.result();
+        let Outcome { covered, lives, missed, failures } = queue.result();
         let (kind, title, entries, took) = (L::KIND, self.title, requests.len(), began.elapsed().as_secs());
         println!(
-            "fault suite: {kind}{title}: points covered: {covered} of {all} ({entries} journal entries x {faults} faults, \
-             {lives} lives, {took} s)"
+            "fault suite: {kind}{title}: points covered: {covered} of {all} (of {there_are} from {entries} journal entries x \
+             {faults} faults, {lives} lives, {took} s)"
         );
+        for point in &missed {
+            println!("fault suite: {point}: came by chance only");
+        }
         assert!(failures.is_empty(), "{} of {all} points:\n\n{}", failures.len(), failures.join("\n\n"));
-        assert_eq!(covered, all);
+        assert!(missed.len() * MISSED <= all.max(MISSED), "did not come: {missed:#?}");
+        assert_eq!(covered + missed.len(), all);
     }
 
-    /// The requests that came in every life in which nothing went wrong.
+    /// The requests that came in every life in which nothing went wrong. Its surroundings were calm: what comes in others
+    /// only, as when two operators meet, comes by chance.
     async fn record(&self) -> BTreeSet<Request> {
         let recordings = (0..RECORDINGS).map(|_| async {
-            let stage = self.stage().await;
+            let stage = self.stage(Surroundings::default()).await;
             let (stage, progress, grief) = self.live(stage, Vec::new()).await;
             if let Some(grief) = grief {
                 panic!("{}: a life without faults: {}", L::KIND, told(&[], &progress, &grief));
@@ -83,7 +92,7 @@ impl<L: Life> Suite<L> {
             let points: Vec<Point> = batch.iter().map(|(point, _)| point.clone()).collect();
             let at = match stage.take() {
                 Some(stage) => stage,
-                None => self.stage().await,
+                None => self.stage(self.surroundings).await,
             };
             let (left, progress, grief) = self.live(at, points.clone()).await;
             let failure = grief.map(|grief| (progress.at.unwrap_or(Phase::Start), told(&points, &progress, &grief)));
@@ -101,8 +110,8 @@ impl<L: Life> Suite<L> {
         }
     }
 
-    async fn stage(&self) -> Stage {
-        let stage = Stage::new(self.cluster, &self.client, L::KIND, self.surroundings).await;
+    async fn stage(&self, surroundings: Surroundings) -> Stage {
+        let stage = Stage::new(self.cluster, &self.client, L::KIND, surroundings).await;
         prepare(&stage, &self.life).await;
         stage
     }
@@ -124,17 +133,14 @@ impl<L: Life> Suite<L> {
     }
 }
 
-/// Every request with every fault that makes a difference to it, and an operator that is killed after a fault: after
-/// those that may leave something behind, or, if there is time, after all.
+/// Every request with every fault that makes a difference to it, alone and with an operator that is killed after it.
 pub(crate) fn points_of<L: Life>(requests: &BTreeSet<Request>) -> Vec<Point> {
-    let is_long = env::var("KUPENSTACK_LONG").is_ok_and(|value| value == "yes");
     let mut points = Vec::new();
     for request in requests {
         for fault in FAULTS.iter().filter(|fault| fault.applies_to(request)) {
             let point = |then_killed| Point { kind: L::KIND, request: request.clone(), fault, then_killed };
             points.push(point(false));
-            let leaves_something = request.is_write() && fault.name == "drop after commit";
-            if !request.is_of_kubernetes() && !fault.is_deadly() && (is_long || leaves_something) {
+            if !request.is_of_kubernetes() && !fault.is_deadly() {
                 points.push(point(true));
             }
         }
@@ -142,9 +148,24 @@ pub(crate) fn points_of<L: Life>(requests: &BTreeSet<Request>) -> Vec<Point> {
     points
 }
 
-/// Whether a point is among those that `KUPENSTACK_POINT` asks for: all, if it is not set.
-fn is_wanted(point: &Point) -> bool {
-    env::var("KUPENSTACK_POINT").map_or(true, |wanted| point.to_string().contains(&wanted))
+/// Of the points that are much like others, one in so many comes true in a short run.
+const SHARE: usize = 5;
+
+/// Which of the points come true: those that `KUPENSTACK_POINT` asks for; all, if there is time; else those at which
+/// something may be left behind, and of the others a share, in which each request meets some of the faults and each
+/// fault some of the requests.
+fn chosen(points: Vec<Point>) -> Vec<Point> {
+    if let Ok(wanted) = env::var("KUPENSTACK_POINT") {
+        return points.into_iter().filter(|point| point.to_string().contains(&wanted)).collect();
+    }
+    if env::var("KUPENSTACK_LONG").is_ok_and(|value| value == "yes") {
+        return points;
+    }
+    let fault = |point: &Point| FAULTS.iter().position(|fault| fault.name == point.fault.name).unwrap_or_default();
+    let requests: BTreeSet<Request> = points.iter().map(|point| point.request.clone()).collect();
+    let request = |point: &Point| requests.range(..&point.request).count();
+    let share = |point: &Point| !point.then_killed && (request(point) + fault(point)).is_multiple_of(SHARE);
+    points.into_iter().filter(|point| point.may_leave_something() || share(point)).collect()
 }
 
 /// What to read of a life that came to grief.

@@ -11,7 +11,7 @@ use crate::{
     life::Life,
     patience::{attempt, gone},
     point::Point,
-    queue::Queue,
+    queue::{Outcome, Queue},
     run::{Progress, Run, prepare},
     stage::{Stage, Surroundings},
     suite::points_of,
@@ -57,9 +57,10 @@ pub(crate) async fn is_survived<L: Life>(cluster: &'static Cluster, life: L) {
         let survived = std::mem::take(&mut progress.lock().unwrap_or_else(PoisonError::into_inner).survived);
         queue.done(batch, &survived, None);
     }
-    let (covered, lives, failures) = queue.result();
+    let Outcome { covered, lives, missed, failures } = queue.result();
     println!("fault suite: {} beside an undecodable object: {covered} points in {lives} lives", L::KIND);
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert_eq!(missed, [""; 0]);
 
     let operators = stage.operators();
     attempt(|| async { stage.namespaces().delete(STAGE, &DeleteParams::default()).await.map(drop) }).await;

@@ -73,13 +73,14 @@ async fn killed_again_and_again_it_deletes_everything_in_the_end() {
         tenant.namespaces().delete(&tenant.name, &DeleteParams::default()).await.unwrap();
     }
     let mut lives = 0;
-    for requests in (1..).map(|life| 1 + life % 12) {
+    // what an operator asks at its start it asks in each life, so that one has to be longer than another
+    for requests in 1.. {
         lives += 1;
         if !Box::pin(run_until(&world, requests, all_gone(&tenants))).await {
             break;
         }
     }
-    assert!(lives > 3, "killed {lives} times only");
+    assert!((10..100).contains(&lives), "{lives} lives");
     assert!(world.sim.cloud().glance.is_empty());
     assert!(tenants.iter().all(|tenant| !tenant.is_known_to_keystone()));
 }
