@@ -14,8 +14,10 @@ use crate::progress::Percentage;
 use crate::{Error, Format, Progress, Scratch, Workspace, header};
 
 /// Sets limits that cannot be raised again, then becomes the program. `$1` … `$3`: memory in KiB, processor time in
-/// seconds, file size in 512-byte blocks.
-const LIMITED: &str = r#"ulimit -c 0 && ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && shift 3 && exec "$@""#;
+/// seconds, file size in 512-byte blocks. Each of the threads, of which there are many where the disk is slow, takes a
+/// whole stack of the memory.
+const LIMITED: &str =
+    r#"ulimit -c 0 && ulimit -s 2048 && ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && shift 3 && exec "$@""#;
 /// The shell's exit code for a program that is not there.
 const NOT_THERE: i32 = 127;
 /// The description of one image is a few kilobytes.
@@ -178,7 +180,12 @@ impl QemuImg {
         Invocation {
             program: "/bin/sh".into(),
             arguments: shell,
-            environment: vec![("PATH".into(), path_variable()), ("LC_ALL".into(), "C".into())],
+            environment: vec![
+                ("PATH".into(), path_variable()),
+                ("LC_ALL".into(), "C".into()),
+                // as would a heap of its own of each thread
+                ("MALLOC_ARENA_MAX".into(), "1".into()),
+            ],
             directory: "/".into(),
             input: Vec::new(),
             limit,

@@ -158,6 +158,21 @@ async fn conversion_keeps_every_byte(
     assert_eq!(place.left_in_workspace(), 0);
 }
 
+/// Its address space is limited, and a thread that finds none left ends the program. There are as many as the disk is slow.
+#[tokio::test]
+async fn threads_of_a_conversion_take_little() {
+    let place = Place::new();
+    let data: Vec<u8> = (0..64 * MIB).map(|n| u8::try_from(n / 4096 % 251).unwrap()).collect();
+    fs::write(place.path("disk.raw"), data).unwrap();
+    place.qemu("convert -O qcow2 disk.raw image");
+    let image = place.path("image");
+    let qemu = QemuImg::new(QemuLimits { memory: 128 * MIB, ..QemuLimits::default() });
+    let inspection = qemu.inspect(&image).await.unwrap();
+    for _ in 0..5 {
+        qemu.convert(&image, &inspection, Format::Vhdx, &place.workspace, |_| {}).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_cd_is_read_as_raw_and_never_made() {
     let (place, qemu) = (Place::new(), qemu());
