@@ -19,6 +19,7 @@ mod projects;
 mod queue;
 mod quota;
 mod realm;
+mod security_group;
 mod stop;
 mod wake;
 
@@ -39,6 +40,7 @@ use crate::{
     image::{ImageActuator, Workshop},
     network::NetworkActuator,
     observe::{Census, Listed},
+    security_group::SecurityGroupActuator,
 };
 
 /// What the controllers need to be told.
@@ -70,6 +72,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let homes = Census::start(&cloud, context, projects::observed(settings.observe_every));
     homes.announce();
     let networks = Census::start(&cloud, context, settings.observe_every);
+    let groups = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
@@ -77,6 +80,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
         kind(&cloud, &flavors, FlavorActuator, context),
         kind(&cloud, &networks, NetworkActuator, context),
+        kind(&cloud, &groups, SecurityGroupActuator, context),
     ])
 }
 

@@ -90,3 +90,8 @@ where
     };
     Ok(found.into_iter().filter(|found| target.owner.as_ref().is_some_and(|owner| found.is_in(owner))).collect())
 }
+
+/// What is wanted, unless it is so.
+pub(crate) fn differing<T: PartialEq>(wanted: Option<T>, is: Option<&T>) -> Option<T> {
+    wanted.filter(|wanted| Some(wanted) != is)
+}

@@ -4,12 +4,14 @@ mod cluster_image;
 mod flavor;
 mod image;
 mod network;
+mod security_group;
 mod shared;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
 pub use network::{Network, NetworkSpec, NetworkStatus};
+pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGroupSpec, SecurityGroupStatus};
 pub use shared::{Adoption, DeletionPolicy, ResourceKind};
 
 /// API group of the kinds in this module.

@@ -11,6 +11,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
+    Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -97,7 +98,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images", "networks"],
+    resources: &["images", "networks", "securitygroups"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -140,3 +141,4 @@ const IMAGES: &[Right] = kind!("images");
 const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
 const FLAVORS: &[Right] = kind!("flavors");
 const NETWORKS: &[Right] = kind!("networks");
+const SECURITY_GROUPS: &[Right] = kind!("securitygroups");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::NetworkResource;
 
 /// A security group: what traffic its ports let through.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityGroup {
     /// The group's id.
     pub id: String,
@@ -41,7 +41,7 @@ pub struct SecurityGroupAttributes {
 }
 
 /// What is let through. It can't be changed, but for its description.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityGroupRule {
     /// The rule's id.
     pub id: String,
@@ -105,6 +105,13 @@ pub struct SecurityGroupRuleAttributes {
     /// A text for people, at most 255 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+}
+
+impl SecurityGroupAttributes {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl NetworkResource for SecurityGroup {

@@ -5,7 +5,7 @@ use kupenstack_api::resources::Network;
 use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, NetworkAttributes};
 
-use crate::actuator::Target;
+use crate::{actuator::Target, neutron::differing};
 
 /// The network that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
@@ -57,11 +57,6 @@ impl Wanted {
             port_security_enabled: differing(secured, network.port_security_enabled.as_ref()),
         }
     }
-}
-
-/// What is wanted, unless it is so.
-fn differing<T: PartialEq>(wanted: Option<T>, is: Option<&T>) -> Option<T> {
-    wanted.filter(|wanted| Some(wanted) != is)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use kube::{
 };
 use kupenstack_api::{
     FINALIZER,
-    resources::{Image, Network},
+    resources::{Image, Network, SecurityGroup},
 };
 use kupenstack_runtime::{Context, Failure, ObjectRef, apply, changes_of};
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::{cloud::Cloud, wake};
 
 /// All of them.
-pub(super) static HELD: [Held; 2] = [Held::of::<Image>(), Held::of::<Network>()];
+pub(super) static HELD: [Held; 3] = [Held::of::<Image>(), Held::of::<Network>(), Held::of::<SecurityGroup>()];
 
 type Names<'a> = BoxFuture<'a, Result<Vec<String>, Failure>>;
 

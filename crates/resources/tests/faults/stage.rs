@@ -153,11 +153,14 @@ impl Stage {
         let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let files = folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum();
         let cloud = self.sim.cloud();
+        // Neutron makes one called default by itself
+        let groups = cloud.neutron.all("security-groups");
         let keystone = |collection| cloud.keystone.all(collection).count();
         Census::from([
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
             ("networks", cloud.neutron.all("networks").count()),
+            ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),
             ("application credentials", keystone("application_credentials")),

@@ -19,6 +19,7 @@ mod observe;
 mod projects;
 mod quota;
 mod refused;
+mod security_group;
 mod slow;
 mod sources;
 mod world;

@@ -1,0 +1,132 @@
+//! `SecurityGroup`: a security group in Neutron, and its rules.
+
+mod rule;
+mod wanted;
+
+use futures::{FutureExt, StreamExt, stream::BoxStream};
+use kupenstack_api::resources::{SecurityGroup, SecurityGroupStatus};
+use kupenstack_core::{Outcome, ownership::mark_in};
+use kupenstack_openstack::{self as openstack, Client, Error, ErrorKind};
+
+use self::{
+    rule::Rule,
+    wanted::{Rules, Wanted},
+};
+use crate::{
+    actuator::{Actuator, Progress, Step, Target},
+    neutron,
+    observe::Listed,
+    stop::Stop,
+};
+
+/// Keeps security groups in Neutron.
+pub(crate) struct SecurityGroupActuator;
+
+impl Actuator for SecurityGroupActuator {
+    type Kind = SecurityGroup;
+    type Resource = openstack::SecurityGroup;
+
+    const NAME: &'static str = "securitygroup";
+    const CONCURRENCY: u16 = 16;
+
+    fn observe<'a>(&'a self, target: &'a Target<SecurityGroup>) -> Step<'a, Option<openstack::SecurityGroup>> {
+        async move {
+            let groups = target.client.network().security_groups();
+            neutron::find(target, &groups, target.object.spec.adopt.as_ref()).await
+        }
+        .boxed()
+    }
+
+    /// Neutron makes it at once or not at all. Its rules come after it.
+    fn is_whole(&self, _: &openstack::SecurityGroup) -> bool {
+        true
+    }
+
+    fn create<'a>(
+        &'a self,
+        target: &'a Target<SecurityGroup>,
+        progress: &'a dyn Progress,
+    ) -> Step<'a, openstack::SecurityGroup> {
+        async move {
+            let (groups, adoption) = (target.client.network().security_groups(), target.object.spec.adopt.as_ref());
+            let attributes = Wanted::of(target).attributes();
+            neutron::make(target, &groups, adoption, &attributes, progress).await
+        }
+        .boxed()
+    }
+
+    fn updates<'a>(
+        &'a self,
+        target: &'a Target<SecurityGroup>,
+        group: &'a openstack::SecurityGroup,
+    ) -> Vec<Step<'a, ()>> {
+        let wanted = Wanted::of(target);
+        let (rules, changes) = (wanted.rules(group), wanted.changes(group));
+        let mut steps: Vec<Step<'a, ()>> = Vec::new();
+        // before the rules: each of them makes another revision of the group
+        if !changes.is_empty() {
+            let groups = target.client.network().security_groups();
+            steps.push(async move { Ok(groups.update(group, &changes).await.map(drop)?) }.boxed());
+        }
+        if !rules.is_empty() {
+            steps.push(set(&target.client, &group.id, rules).boxed());
+        }
+        steps
+    }
+
+    fn delete<'a>(&'a self, target: &'a Target<SecurityGroup>, group: &'a openstack::SecurityGroup) -> Step<'a, ()> {
+        async move { Ok(target.client.network().security_groups().delete(&group.id).await.map(drop)?) }.boxed()
+    }
+
+    fn report(
+        &self,
+        _: &Target<SecurityGroup>,
+        group: &openstack::SecurityGroup,
+        status: &mut SecurityGroupStatus,
+    ) -> Outcome {
+        status.rules = i64::try_from(group.rules.len()).ok();
+        Outcome::ready("as declared in Neutron")
+    }
+}
+
+/// What is new first: what both the old and the new rules let through is never cut off. Neutron has each rule once, so
+/// one whose creation is repeated is refused, and was made before.
+async fn set(client: &Client, group: &str, rules: Rules) -> Result<(), Stop> {
+    let all = client.network().security_group_rules();
+    for rule in &rules.missing {
+        match all.create(&rule.attributes(group)).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && has(client, group, rule).await? => {}
+            made => drop(made?),
+        }
+    }
+    for id in &rules.needless {
+        all.delete(id).await?;
+    }
+    Ok(())
+}
+
+async fn has(client: &Client, group: &str, rule: &Rule) -> Result<bool, Stop> {
+    let group = client.network().security_groups().get(group).await?;
+    Ok(group.is_some_and(|group| group.rules.iter().filter_map(Rule::seen).any(|seen| seen == *rule)))
+}
+
+impl Listed for openstack::SecurityGroup {
+    const NOUN: &'static str = "Neutron security group";
+    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
+
+    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
+        admin.network().security_groups().survey().boxed()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn mark(&self) -> Option<&str> {
+        mark_in(self.description.as_deref()?)
+    }
+
+    fn is_in(&self, project: &str) -> bool {
+        self.project_id == project
+    }
+}
