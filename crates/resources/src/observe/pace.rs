@@ -38,6 +38,12 @@ impl Pace {
         jittered(self.interval.max(least))
     }
 
+    /// How long to wait where there is nothing: the first that is written is news.
+    pub(super) fn deserted(&mut self) -> Duration {
+        (self.interval, self.failed) = (LONGEST, Duration::ZERO);
+        jittered(self.interval)
+    }
+
     /// How long to wait after an attempt that failed.
     pub(super) fn failed(&mut self) -> Duration {
         self.failed = (self.failed * 2).clamp(FAILED.0, FAILED.1);
@@ -81,6 +87,13 @@ mod tests {
             assert!(is_about(wait, seconds) && wait <= Duration::from_mins(1), "{wait:?}");
         }
         assert!(is_about(pace.listed(true, SHORT), 5), "a change makes it quick");
+    }
+
+    #[test]
+    fn where_there_is_nothing_lists_are_rare_until_something_is_written() {
+        let mut pace = pace();
+        assert!(is_about(pace.deserted(), 600));
+        assert!(pace.moved().is_some_and(|wait| is_about(wait, 5)));
     }
 
     #[test]

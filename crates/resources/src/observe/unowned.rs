@@ -60,7 +60,7 @@ impl Unowned {
 }
 
 /// UIDs of the objects of all kinds; none while one of the kinds is not known, for it may own anything.
-fn owners<R: Listed>(census: &Census<R>) -> Option<HashSet<String>> {
+pub(super) fn owners<R: Listed>(census: &Census<R>) -> Option<HashSet<String>> {
     let owners = lock(&census.owners);
     if owners.len() < census.kinds.load(Ordering::Relaxed) {
         return None;

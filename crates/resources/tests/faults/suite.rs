@@ -25,7 +25,7 @@ const AT_ONCE: usize = 16;
 /// What all have in common came in each of so many lives.
 const RECORDINGS: usize = 3;
 /// Of so many points there may be one whose request came by chance when it was recorded, and one at least.
-const MISSED: usize = 50;
+const MISSED: usize = 20;
 
 /// The lives of one kind in certain surroundings.
 pub(crate) struct Suite<L> {
