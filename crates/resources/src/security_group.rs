@@ -95,19 +95,29 @@ async fn set(client: &Client, group: &str, rules: Rules) -> Result<(), Stop> {
     let all = client.network().security_group_rules();
     for rule in &rules.missing {
         match all.create(&rule.attributes(group)).await {
-            Err(error) if error.kind() == ErrorKind::Conflict && has(client, group, rule).await? => {}
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                let there = rules_of(client, group).await?;
+                if !there.iter().any(|seen| Rule::seen(seen).as_ref() == Some(rule)) {
+                    return Err(error.into());
+                }
+            }
             made => drop(made?),
         }
     }
     for id in &rules.needless {
-        all.delete(id).await?;
+        // one that an administrator added belongs to his project: ours is shown it, and can't delete it
+        if !all.delete(id).await? && rules_of(client, group).await?.iter().any(|rule| rule.id == *id) {
+            let message =
+                format!("rule {id} is not declared and of another project: an administrator has to delete it");
+            return Err(Outcome::blocked("ForeignRule", message).into());
+        }
     }
     Ok(())
 }
 
-async fn has(client: &Client, group: &str, rule: &Rule) -> Result<bool, Stop> {
+async fn rules_of(client: &Client, group: &str) -> Result<Vec<openstack::SecurityGroupRule>, Stop> {
     let group = client.network().security_groups().get(group).await?;
-    Ok(group.is_some_and(|group| group.rules.iter().filter_map(Rule::seen).any(|seen| seen == *rule)))
+    Ok(group.map(|group| group.rules).unwrap_or_default())
 }
 
 impl Listed for openstack::SecurityGroup {

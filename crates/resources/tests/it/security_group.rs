@@ -233,6 +233,28 @@ async fn drift_of_rules_is_repaired_and_told() {
     eventually("the event", async || tenant.events("drift").await.contains(&"DriftRepaired".to_owned())).await;
 }
 
+/// What an administrator adds belongs to his project, as Neutron has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_the_project_can_not_delete_is_told_and_not_tried_again_and_again() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "foreign", json!({})).await;
+    let group = id(&ready(&tenant, "foreign").await);
+    let now = tenant.world.sim.clock().now();
+    {
+        let mut cloud = tenant.world.sim.cloud();
+        let admin = cloud.keystone.find("projects", "admin").unwrap().id.clone();
+        let open = json!({"security_group_id": group, "direction": "ingress", "ethertype": "IPv4"});
+        cloud.neutron.add(now, "security-group-rules", "foreign-rule", &admin, open);
+    }
+    let message = says(&tenant, "foreign", "ForeignRule").await;
+    assert!(message.contains("foreign-rule") && message.contains("an administrator has to delete it"), "{message}");
+    assert_eq!(asked_of_rules(&tenant), ["DELETE"]);
+    assert!(!tenant.events("foreign").await.contains(&"DriftRepaired".to_owned()));
+    let now = tenant.world.sim.clock().now();
+    assert!(tenant.world.sim.cloud().neutron.remove(now, "security-group-rules", "foreign-rule"));
+    ready(&tenant, "foreign").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn external_deletion_is_made_good_with_all_rules() {
     let tenant = world::shared().await.tenant().await;
