@@ -14,8 +14,8 @@ use crate::progress::Percentage;
 use crate::{Error, Format, Progress, Scratch, Workspace, header};
 
 /// Sets limits that cannot be raised again, then becomes the program. `$1` … `$3`: memory in KiB, processor time in
-/// seconds, file size in 512-byte blocks. Each of the threads, of which there are many where the disk is slow, takes a
-/// whole stack of the memory.
+/// seconds, file size in 512-byte blocks. Stacks are small, since each thread takes a whole one of the memory, and where
+/// the disk is slow there are many threads.
 const LIMITED: &str =
     r#"ulimit -c 0 && ulimit -s 2048 && ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && shift 3 && exec "$@""#;
 /// The shell's exit code for a program that is not there.
@@ -183,7 +183,7 @@ impl QemuImg {
             environment: vec![
                 ("PATH".into(), path_variable()),
                 ("LC_ALL".into(), "C".into()),
-                // as would a heap of its own of each thread
+                // one heap for all threads, for the same reason as small stacks
                 ("MALLOC_ARENA_MAX".into(), "1".into()),
             ],
             directory: "/".into(),

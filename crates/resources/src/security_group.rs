@@ -104,15 +104,21 @@ async fn set(client: &Client, group: &str, rules: Rules) -> Result<(), Stop> {
             made => drop(made?),
         }
     }
+    let mut unknown = Vec::new();
     for id in &rules.needless {
-        // one that an administrator added belongs to his project: ours is shown it, and can't delete it
-        if !all.delete(id).await? && rules_of(client, group).await?.iter().any(|rule| rule.id == *id) {
-            let message =
-                format!("rule {id} is not declared and of another project: an administrator has to delete it");
-            return Err(Outcome::blocked("ForeignRule", message).into());
+        if !all.delete(id).await? {
+            unknown.push(id);
         }
     }
-    Ok(())
+    if unknown.is_empty() { Ok(()) } else { none_is_foreign(client, group, &unknown).await }
+}
+
+/// A rule that an administrator added belongs to his project: ours is shown it with the group, and can't delete it.
+async fn none_is_foreign(client: &Client, group: &str, unknown: &[&String]) -> Result<(), Stop> {
+    let there = rules_of(client, group).await?;
+    let Some(rule) = there.iter().find(|rule| unknown.contains(&&rule.id)) else { return Ok(()) };
+    let message = format!("rule {} is not declared and of another project: an administrator has to delete it", rule.id);
+    Err(Outcome::blocked("ForeignRule", message).into())
 }
 
 async fn rules_of(client: &Client, group: &str) -> Result<Vec<openstack::SecurityGroupRule>, Stop> {

@@ -245,10 +245,15 @@ async fn a_rule_that_the_project_can_not_delete_is_told_and_not_tried_again_and_
         let admin = cloud.keystone.find("projects", "admin").unwrap().id.clone();
         let open = json!({"security_group_id": group, "direction": "ingress", "ethertype": "IPv4"});
         cloud.neutron.add(now, "security-group-rules", "foreign-rule", &admin, open);
+        let project = cloud.keystone.find("projects", &tenant.name).unwrap().id.clone();
+        let own = json!({"security_group_id": group, "direction": "ingress", "ethertype": "IPv6"});
+        cloud.neutron.add(now, "security-group-rules", "own-rule", &project, own);
     }
     let message = says(&tenant, "foreign", "ForeignRule").await;
     assert!(message.contains("foreign-rule") && message.contains("an administrator has to delete it"), "{message}");
-    assert_eq!(asked_of_rules(&tenant), ["DELETE"]);
+    assert_eq!(asked_of_rules(&tenant), ["DELETE", "DELETE"]);
+    let left = ["egress IPv4", "egress IPv6", "ingress IPv4"];
+    assert_eq!(rules(tenant.world, &group), left, "what the project can delete is gone");
     assert!(!tenant.events("foreign").await.contains(&"DriftRepaired".to_owned()));
     let now = tenant.world.sim.clock().now();
     assert!(tenant.world.sim.cloud().neutron.remove(now, "security-group-rules", "foreign-rule"));
