@@ -26,7 +26,7 @@ mod wake;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, channel::mpsc, future::BoxFuture};
-use kupenstack_api::resources::{ClusterImage, Image, ResourceKind};
+use kupenstack_api::resources::{ClusterImage, Image, Network, ResourceKind, SecurityGroup};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
 
@@ -38,9 +38,8 @@ use crate::{
     flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
-    network::NetworkActuator,
+    neutron::NeutronActuator,
     observe::{Census, Listed},
-    security_group::SecurityGroupActuator,
 };
 
 /// What the controllers need to be told.
@@ -79,8 +78,8 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
         kind(&cloud, &flavors, FlavorActuator, context),
-        kind(&cloud, &networks, NetworkActuator, context),
-        kind(&cloud, &groups, SecurityGroupActuator, context),
+        kind(&cloud, &networks, NeutronActuator::<Network>::new(), context),
+        kind(&cloud, &groups, NeutronActuator::<SecurityGroup>::new(), context),
     ])
 }
 

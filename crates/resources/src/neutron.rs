@@ -3,47 +3,108 @@
 //! Neutron chooses the identifiers, and a mark keeps nobody from making a second object with it. One that a lost request
 //! made too is seen by the next list of the whole cloud, and deleted by the flow.
 
-use futures::TryStreamExt;
+use std::marker::PhantomData;
+
+use futures::{FutureExt, TryStreamExt};
 use kube::ResourceExt;
-use kupenstack_api::resources::Adoption;
-use kupenstack_openstack::{NetworkFilter, NetworkResource, network::Collection};
+use kupenstack_api::resources::{Adoption, ResourceKind};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{Client, NetworkFilter, NetworkResource, network::Collection};
 
 use crate::{
-    actuator::{Kind, Progress, Target},
+    actuator::{Actuator, Kind, Progress, Step, Target},
     adoption,
     observe::Listed,
     stop::Stop,
 };
 
+/// A kind of objects that stand for something in Neutron.
+pub(crate) trait NeutronKind: Kind {
+    /// What they stand for.
+    type Resource: Listed + NetworkResource<Attributes: Send>;
+
+    /// Name of the controller.
+    const NAME: &'static str;
+
+    /// Where those resources are.
+    fn all(client: &Client) -> Collection<Self::Resource>;
+
+    /// What an object takes over instead of making it.
+    fn adopted(&self) -> Option<&Adoption>;
+
+    /// What a new resource is to have.
+    fn attributes(target: &Target<Self>) -> <Self::Resource as NetworkResource>::Attributes;
+
+    /// As [`Actuator::updates`].
+    fn updates<'a>(target: &'a Target<Self>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
+
+    /// As [`Actuator::report`].
+    fn report(resource: &Self::Resource, status: &mut <Self as ResourceKind>::Status) -> Outcome;
+}
+
+/// Keeps the resources of one kind.
+pub(crate) struct NeutronActuator<K>(PhantomData<fn() -> K>);
+
+impl<K> NeutronActuator<K> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K: NeutronKind> Actuator for NeutronActuator<K> {
+    type Kind = K;
+    type Resource = K::Resource;
+
+    const NAME: &'static str = K::NAME;
+    const CONCURRENCY: u16 = 16;
+
+    fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<K::Resource>> {
+        find(target).boxed()
+    }
+
+    /// Neutron makes it at once or not at all.
+    fn is_whole(&self, _: &K::Resource) -> bool {
+        true
+    }
+
+    fn create<'a>(&'a self, target: &'a Target<K>, progress: &'a dyn Progress) -> Step<'a, K::Resource> {
+        make(target, progress).boxed()
+    }
+
+    fn updates<'a>(&'a self, target: &'a Target<K>, resource: &'a K::Resource) -> Vec<Step<'a, ()>> {
+        K::updates(target, resource)
+    }
+
+    fn delete<'a>(&'a self, target: &'a Target<K>, resource: &'a K::Resource) -> Step<'a, ()> {
+        async move { Ok(K::all(&target.client).delete(NetworkResource::id(resource)).await.map(drop)?) }.boxed()
+    }
+
+    fn report(&self, _: &Target<K>, resource: &K::Resource, status: &mut <K as ResourceKind>::Status) -> Outcome {
+        K::report(resource, status)
+    }
+}
+
 /// Finds what is the object's.
-pub(crate) async fn find<K, R>(
-    target: &Target<K>,
-    all: &Collection<R>,
-    adopted: Option<&Adoption>,
-) -> Result<Option<R>, Stop>
-where
-    K: Kind,
-    R: Listed + NetworkResource,
-{
+async fn find<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>, Stop> {
+    let all = K::all(&target.client);
     if let Some(id) = &target.recorded
         && let Some(found) = all.get(id).await?.filter(|found| is_ours(found, target))
     {
         return Ok(Some(found));
     }
-    match adopted {
-        Some(wanted) => adoption::only(target, candidates(target, all, wanted)).await,
-        None => marked(target, all).await,
+    match target.object.adopted() {
+        Some(wanted) => adoption::only(target, candidates(target, &all, wanted)).await,
+        None => marked(target, &all).await,
     }
 }
 
 /// By name and mark. Of several, always the same one: the others were made by requests whose answers were lost.
-async fn marked<K, R>(target: &Target<K>, all: &Collection<R>) -> Result<Option<R>, Stop>
-where
-    K: Kind,
-    R: Listed + NetworkResource,
-{
+async fn marked<K: NeutronKind>(
+    target: &Target<K>,
+    all: &Collection<K::Resource>,
+) -> Result<Option<K::Resource>, Stop> {
     let filter = NetworkFilter { name: Some(target.object.name_any()), project_id: target.owner.clone() };
-    let same_name: Vec<R> = all.list(&filter).try_collect().await?;
+    let same_name: Vec<K::Resource> = all.list(&filter).try_collect().await?;
     let ours = same_name.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
     Ok(ours.min_by(|a, b| NetworkResource::id(a).cmp(NetworkResource::id(b))))
 }
@@ -57,32 +118,24 @@ fn is_ours<K, R: Listed>(found: &R, target: &Target<K>) -> bool {
 }
 
 /// Makes a resource, and records its identifier before anything else can fail.
-pub(crate) async fn make<K, R>(
-    target: &Target<K>,
-    all: &Collection<R>,
-    adopted: Option<&Adoption>,
-    attributes: &R::Attributes,
-    progress: &dyn Progress,
-) -> Result<R, Stop>
-where
-    K: Kind,
-    R: Listed + NetworkResource,
-{
-    if let Some(wanted) = adopted {
-        let fitting = candidates(target, all, wanted).await?;
-        return Err(adoption::missing(&fitting, &format!("project's {}s", R::NOUN)).into());
+async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Result<K::Resource, Stop> {
+    let all = K::all(&target.client);
+    if let Some(wanted) = target.object.adopted() {
+        let fitting = candidates(target, &all, wanted).await?;
+        return Err(adoption::missing(&fitting, &format!("project's {}s", K::Resource::NOUN)).into());
     }
-    let made = all.create(attributes).await?;
+    let made = all.create(&K::attributes(target)).await?;
     progress.created(NetworkResource::id(&made)).await?;
     Ok(made)
 }
 
 /// What fits, of the project's own: what every project sees is not one project's to take over.
-async fn candidates<K, R>(target: &Target<K>, all: &Collection<R>, wanted: &Adoption) -> Result<Vec<R>, Stop>
-where
-    R: Listed + NetworkResource,
-{
-    let found: Vec<R> = if let Some(id) = &wanted.id {
+async fn candidates<K: NeutronKind>(
+    target: &Target<K>,
+    all: &Collection<K::Resource>,
+    wanted: &Adoption,
+) -> Result<Vec<K::Resource>, Stop> {
+    let found: Vec<K::Resource> = if let Some(id) = &wanted.id {
         all.get(id).await?.into_iter().collect()
     } else {
         let filter = NetworkFilter { name: wanted.name.clone(), project_id: target.owner.clone() };

@@ -4,69 +4,46 @@ mod rule;
 mod wanted;
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kupenstack_api::resources::{SecurityGroup, SecurityGroupStatus};
+use kupenstack_api::resources::{Adoption, SecurityGroup, SecurityGroupStatus};
 use kupenstack_core::{Outcome, ownership::mark_in};
-use kupenstack_openstack::{self as openstack, Client, Error, ErrorKind};
+use kupenstack_openstack::{self as openstack, Client, Error, ErrorKind, SecurityGroupAttributes, network::Collection};
 
 use self::{
     rule::Rule,
     wanted::{Rules, Wanted},
 };
 use crate::{
-    actuator::{Actuator, Progress, Step, Target},
-    neutron,
+    actuator::{Step, Target},
+    neutron::NeutronKind,
     observe::Listed,
     stop::Stop,
 };
 
-/// Keeps security groups in Neutron.
-pub(crate) struct SecurityGroupActuator;
-
-impl Actuator for SecurityGroupActuator {
-    type Kind = SecurityGroup;
+impl NeutronKind for SecurityGroup {
     type Resource = openstack::SecurityGroup;
 
     const NAME: &'static str = "securitygroup";
-    const CONCURRENCY: u16 = 16;
 
-    fn observe<'a>(&'a self, target: &'a Target<SecurityGroup>) -> Step<'a, Option<openstack::SecurityGroup>> {
-        async move {
-            let groups = target.client.network().security_groups();
-            neutron::find(target, &groups, target.object.spec.adopt.as_ref()).await
-        }
-        .boxed()
+    fn all(client: &Client) -> Collection<openstack::SecurityGroup> {
+        client.network().security_groups()
     }
 
-    /// Neutron makes it at once or not at all. Its rules come after it.
-    fn is_whole(&self, _: &openstack::SecurityGroup) -> bool {
-        true
+    fn adopted(&self) -> Option<&Adoption> {
+        self.spec.adopt.as_ref()
     }
 
-    fn create<'a>(
-        &'a self,
-        target: &'a Target<SecurityGroup>,
-        progress: &'a dyn Progress,
-    ) -> Step<'a, openstack::SecurityGroup> {
-        async move {
-            let (groups, adoption) = (target.client.network().security_groups(), target.object.spec.adopt.as_ref());
-            let attributes = Wanted::of(target).attributes();
-            neutron::make(target, &groups, adoption, &attributes, progress).await
-        }
-        .boxed()
+    /// Its rules come after it.
+    fn attributes(target: &Target<Self>) -> SecurityGroupAttributes {
+        Wanted::of(target).attributes()
     }
 
-    fn updates<'a>(
-        &'a self,
-        target: &'a Target<SecurityGroup>,
-        group: &'a openstack::SecurityGroup,
-    ) -> Vec<Step<'a, ()>> {
+    fn updates<'a>(target: &'a Target<Self>, group: &'a openstack::SecurityGroup) -> Vec<Step<'a, ()>> {
         let wanted = Wanted::of(target);
         let (rules, changes) = (wanted.rules(group), wanted.changes(group));
         let mut steps: Vec<Step<'a, ()>> = Vec::new();
         // before the rules: each of them makes another revision of the group
         if !changes.is_empty() {
-            let groups = target.client.network().security_groups();
-            steps.push(async move { Ok(groups.update(group, &changes).await.map(drop)?) }.boxed());
+            steps.push(async move { Ok(Self::all(&target.client).update(group, &changes).await.map(drop)?) }.boxed());
         }
         if !rules.is_empty() {
             steps.push(set(&target.client, &group.id, rules).boxed());
@@ -74,16 +51,7 @@ impl Actuator for SecurityGroupActuator {
         steps
     }
 
-    fn delete<'a>(&'a self, target: &'a Target<SecurityGroup>, group: &'a openstack::SecurityGroup) -> Step<'a, ()> {
-        async move { Ok(target.client.network().security_groups().delete(&group.id).await.map(drop)?) }.boxed()
-    }
-
-    fn report(
-        &self,
-        _: &Target<SecurityGroup>,
-        group: &openstack::SecurityGroup,
-        status: &mut SecurityGroupStatus,
-    ) -> Outcome {
+    fn report(group: &openstack::SecurityGroup, status: &mut SecurityGroupStatus) -> Outcome {
         status.rules = i64::try_from(group.rules.len()).ok();
         Outcome::ready("as declared in Neutron")
     }
