@@ -11,9 +11,17 @@ use kupenstack_core::{
 use kupenstack_testkit::PATIENCE;
 pub(crate) use kupenstack_testkit::{eventually, within};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::cluster::CLUSTER;
+
+/// An object with this spec.
+pub(crate) fn object<K: Resource<DynamicType = ()> + DeserializeOwned>(name: &str, spec: &Value) -> K {
+    let (version, kind) = (K::api_version(&()), K::kind(&()));
+    let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+    serde_json::from_value(object).unwrap()
+}
 
 /// Waits for an object that fits, and shows the last one when none does.
 pub(crate) async fn until<K>(api: Api<K>, name: &str, fits: impl Fn(&K) -> bool + Send + Sync) -> K

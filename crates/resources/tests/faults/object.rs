@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     check::Census,
+    common::look,
     life::Life,
     patience::{answered, appears, attempt, gone},
     point::Phase,
@@ -74,11 +75,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     async fn create(&self, stage: &Stage) {
         // the token of before ends, so that a login is part of the life
         stage.sim.clock().advance(stage.sim.options().token_life);
-        let object = json!({
-            "apiVersion": K::api_version(&()), "kind": <K as Resource>::kind(&()), "metadata": {"name": K::name(stage)},
-            "spec": K::spec(&self.0),
-        });
-        let (api, object): (_, K) = (K::api(stage), serde_json::from_value(object).unwrap());
+        let (api, object): (_, K) = (K::api(stage), look::object(K::name(stage), &K::spec(&self.0)));
         attempt(|| async { api.create(&PostParams::default(), &object).await.map(drop) }).await;
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use wiremock::{Mock, ResponseTemplate, matchers::path};
 
 use crate::{
-    common::look::{self, cluster, disk, eventually, id, is_ready, mark, own_id, shown, until},
+    common::look::{self, cluster, disk, eventually, id, is_ready, mark, object, own_id, shown, until},
     world::{self, World},
 };
 
@@ -25,10 +25,7 @@ async fn api(world: &World) -> Api<ClusterImage> {
 }
 
 async fn create(world: &World, name: &str, spec: Value) -> ClusterImage {
-    let image = json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "ClusterImage", "metadata": {"name": name}, "spec": spec,
-    });
-    api(world).await.create(&PostParams::default(), &serde_json::from_value(image).unwrap()).await.unwrap()
+    api(world).await.create(&PostParams::default(), &object(name, &spec)).await.unwrap()
 }
 
 async fn ready(world: &World, name: &str) -> ClusterImage {

@@ -11,7 +11,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, is_ready, mark, own_id, shown, until},
+    common::look::{self, eventually, is_ready, mark, object, own_id, shown, until},
     world::{self, World},
 };
 
@@ -20,10 +20,7 @@ async fn api(world: &World) -> Api<Flavor> {
 }
 
 async fn try_create(world: &World, name: &str, spec: Value) -> kube::Result<Flavor> {
-    let flavor = json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "Flavor", "metadata": {"name": name}, "spec": spec,
-    });
-    api(world).await.create(&PostParams::default(), &serde_json::from_value(flavor).unwrap()).await
+    api(world).await.create(&PostParams::default(), &object(name, &spec)).await
 }
 
 async fn create(world: &World, name: &str, spec: Value) -> Flavor {

@@ -10,7 +10,7 @@ use kupenstack_testkit::sim::{Effect, Item, Rule};
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, shown, until},
+    common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, object, shown, until},
     world::{self, Tenant, World},
 };
 
@@ -19,10 +19,7 @@ pub(crate) fn api(tenant: &Tenant<'_>) -> Api<Network> {
 }
 
 pub(crate) async fn create(tenant: &Tenant<'_>, name: &str, spec: Value) -> Network {
-    let network = json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "Network", "metadata": {"name": name}, "spec": spec,
-    });
-    api(tenant).create(&PostParams::default(), &serde_json::from_value(network).unwrap()).await.unwrap()
+    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
 }
 
 async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
@@ -139,10 +136,7 @@ async fn what_can_never_be_is_refused_by_the_definition() {
         (json!({"adopt": {}}), "spec.adopt"),
         (json!({"adopt": {"id": "i", "name": "n"}}), "spec.adopt"),
     ] {
-        let network =
-            json!({"apiVersion": "kupenstack.io/v1", "kind": "Network", "metadata": {"name": "x"}, "spec": spec});
-        let network: Network = serde_json::from_value(network).unwrap();
-        let error = api(&tenant).create(&PostParams::default(), &network).await.unwrap_err();
+        let error = api(&tenant).create(&PostParams::default(), &object("x", &spec)).await.unwrap_err();
         assert!(error.to_string().contains(field), "{error}");
     }
     create(&tenant, "sized", json!({"mtu": 1400})).await;

@@ -10,19 +10,12 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, gone, id, is_ready, mark, shown, until},
+    common::look::{self, eventually, gone, id, is_ready, mark, object, shown, until},
     world::{self, Tenant, World},
 };
 
 fn api(tenant: &Tenant<'_>) -> Api<SecurityGroup> {
     Api::namespaced(tenant.client.clone(), &tenant.name)
-}
-
-fn object(name: &str, spec: &Value) -> SecurityGroup {
-    let group = json!({
-        "apiVersion": "kupenstack.io/v1", "kind": "SecurityGroup", "metadata": {"name": name}, "spec": spec,
-    });
-    serde_json::from_value(group).unwrap()
 }
 
 async fn create(tenant: &Tenant<'_>, name: &str, spec: Value) -> SecurityGroup {

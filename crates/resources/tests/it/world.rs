@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use crate::common::{
     cluster::CLOUD,
-    look::{disk, eventually, gone, id, is_ready, shown, until, within},
+    look::{disk, eventually, gone, id, is_ready, object, shown, until, within},
 };
 use crate::common::{
     cluster::{ADMIN_SECRET, Cluster},
@@ -217,10 +217,7 @@ impl Tenant<'_> {
     }
 
     pub(crate) async fn create(&self, name: &str, spec: Value) -> Image {
-        let image = json!({
-            "apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": name}, "spec": spec,
-        });
-        self.images().create(&PostParams::default(), &serde_json::from_value(image).unwrap()).await.unwrap()
+        self.images().create(&PostParams::default(), &object(name, &spec)).await.unwrap()
     }
 
     /// An image that is ready.
