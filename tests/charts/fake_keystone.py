@@ -19,6 +19,7 @@ class FakeKeystone:
             "roles": [{"id": "r0", "name": "admin"}],
             "services": [],
             "endpoints": [],
+            "registered_limits": [],
         }
         self.assignments = []
 
@@ -51,6 +52,8 @@ class FakeKeystone:
     def crud(self, method, kind, name=None, *, query, body):
         if method == "GET":
             return 200, {kind: [t for t in self.things[kind] if all(t.get(k) == v for k, v in query.items())]}, {}
+        if method == "POST" and kind == "registered_limits":
+            return 201, {kind: [self.add(kind, **fields) for fields in body[kind]]}, {}
         if method == "POST":
             fields = body[ONE[kind]]
             return 201, {ONE[kind]: self.add(kind, **fields)}, {}

@@ -1,6 +1,8 @@
 """Jobs: order, idempotent hooks, and who waits for what."""
 import unittest
 
+import json
+
 import charts
 
 WEIGHTS = {
@@ -51,6 +53,8 @@ class Jobs(unittest.TestCase):
         self.assertEqual((given["SERVICE_NAME"], given["SERVICE_TYPE"]), ("glance", "image"))
         url = "http://glance.cloud.svc.cluster.local:9292"
         self.assertEqual(given["SERVICE_ENDPOINTS"], f'{{"admin":"{url}","internal":"{url}","public":"{url}"}}')
+        limits = ["image_count_total", "image_count_uploading", "image_size_total", "image_stage_total"]
+        self.assertEqual(given["SERVICE_LIMITS"], json.dumps(dict.fromkeys(limits, -1), separators=(",", ":")))
 
     def test_job_that_is_off(self):
         objs = charts.objects("keystone", {"manifests": {"job_fernet_setup": False, "job_credential_setup": False}})

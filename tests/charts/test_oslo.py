@@ -115,10 +115,20 @@ class Secrets(unittest.TestCase):
         self.assertNotIn("$", url)
 
     def test_password_as_an_option(self):
-        lines = self.with_password("glance", "endpoints.identity.auth.glance.password")["keystone_authtoken"]
-        text = next(line for line in lines if line.startswith("password = ")).removeprefix("password = ")
-        self.assertEqual((text[0], text[-1]), ('"', '"'))
-        self.assertEqual(text[1:-1].replace("$$", "$"), self.AWKWARD)
+        sections = self.with_password("glance", "endpoints.identity.auth.glance.password")
+        for section in ("keystone_authtoken", "oslo_limit"):
+            lines = sections[section]
+            text = next(line for line in lines if line.startswith("password = ")).removeprefix("password = ")
+            self.assertEqual((text[0], text[-1]), ('"', '"'))
+            self.assertEqual(text[1:-1].replace("$$", "$"), self.AWKWARD)
+
+    def test_glance_asks_keystone_for_the_limits_of_its_own_endpoint(self):
+        values = {"endpoints": {"identity": {"auth": {"glance": {"region_name": "north"}}}}}
+        sections = charts.conf("glance", values)
+        self.assertIn("use_keystone_limits = true", sections["DEFAULT"])
+        for line in ("endpoint_service_type = image", "endpoint_interface = internal", "endpoint_region_name = north",
+                     "username = glance"):
+            self.assertIn(line, sections["oslo_limit"])
 
     def test_password_with_a_line_break(self):
         values = {"endpoints": {"identity": {"auth": {"glance": {"password": "a\nb"}}}}}

@@ -31,13 +31,14 @@ class KsRegister(unittest.TestCase):
         self.module = charts.script(charts.ROOT / "toolkit" / "files" / "ks-register.py")
         self.keystone = self.enterContext(FakeKeystone())
 
-    def register(self, password="glance-pw", urls=None):
+    def register(self, password="glance-pw", urls=None, limits=None):
         self.keystone.changes.clear()
         domains = {"USER_DOMAIN_NAME": "Default", "PROJECT_DOMAIN_NAME": "Default", "REGION_NAME": "default"}
         admin = {"USERNAME": "admin", "PASSWORD": "admin-pw", "PROJECT_NAME": "admin", "ROLES": "", **domains}
         user = {"USERNAME": "glance", "PASSWORD": password, "PROJECT_NAME": "service", "ROLES": "admin,service", **domains}
         env = {"OS_AUTH_URL": self.keystone.url, "SERVICE_NAME": "glance", "SERVICE_TYPE": "image",
                "SERVICE_ENDPOINTS": json.dumps(urls or URLS)}
+        env |= {"SERVICE_LIMITS": json.dumps(limits)} if limits else {}
         env |= {f"OS_{key}": value for key, value in admin.items()}
         env |= {f"SERVICE_OS_{key}": value for key, value in user.items()}
         return run_main(self.module, env)
@@ -87,6 +88,15 @@ class KsRegister(unittest.TestCase):
         self.assertIn(other, self.keystone.things["services"])
         self.assertIn(here, self.keystone.things["endpoints"])
         self.assertIn(abroad, self.keystone.things["endpoints"])
+
+    def test_limits_are_registered_once_and_never_changed(self):
+        self.assertIn("limit image_count_total registered", self.register(limits={"image_count_total": -1}))
+        [limit] = self.keystone.things["registered_limits"]
+        self.assertEqual((limit["region_id"], limit["default_limit"]), ("default", -1))
+        self.assertEqual(limit["service_id"], self.keystone.things["services"][0]["id"])
+        limit["default_limit"] = 50
+        self.assertEqual(self.register(limits={"image_count_total": -1}), "catalogue glance: nothing to do")
+        self.assertEqual(limit["default_limit"], 50)
 
     def test_wrong_administrator(self):
         self.keystone.things["users"][0]["password"] = "other"

@@ -4,6 +4,10 @@
 {{- $database := include "toolkit.endpoint.lookup" (dict "map" .Values.endpoints.oslo_db.path "class" "glance") -}}
 {{- $_ := set $computed "database" (dict "connection" (include "toolkit.endpoint.database" (dict "root" . "user" "glance" "database" $database))) -}}
 {{- $_ := set $computed "keystone_authtoken" (include "toolkit.identity.authtoken" . | fromJson) -}}
+{{- $_ := set $computed "oslo_limit" (merge (include "toolkit.identity.client" . | fromJson) (dict
+  "endpoint_service_type" "image"
+  "endpoint_interface" "internal"
+  "endpoint_region_name" .Values.endpoints.identity.auth.glance.region_name)) -}}
 {{- $conf := include "toolkit.oslo.under" (dict "user" .Values.conf.glance "computed" $computed) | fromJson -}}
 {{- if .Values.conf.paste }}{{ $_ := set $conf.paste_deploy "config_file" "/etc/glance/glance-api-paste.ini" }}{{ end -}}
 {{ include "toolkit.oslo" (dict "conf" $conf "at" "conf.glance") }}

@@ -1,7 +1,8 @@
 """Make a service's user, service and endpoints in Keystone. Repeating it changes nothing.
 
 The administrator is OS_*, the service's own user SERVICE_OS_*; SERVICE_NAME, SERVICE_TYPE and SERVICE_ENDPOINTS
-(JSON of interface to URL) tell what goes into the catalogue. Speaks the Identity API itself: the client libraries
+(JSON of interface to URL) tell what goes into the catalogue. SERVICE_LIMITS, where it is set, has what every project may
+use of the service's resources (JSON of resource to number). Speaks the Identity API itself: the client libraries
 take seconds to load.
 """
 import json
@@ -131,6 +132,13 @@ class Registration:
             self.keystone.call("PATCH", f"/endpoints/{kept['id']}", {"endpoint": {"url": url}})
             self.note(True, f"{interface} endpoint moved")
 
+    def limit(self, service, region, resource, default):
+        """What every project may use, unless somebody has decided that already."""
+        query = {"service_id": service, "region_id": region, "resource_name": resource}
+        if not self.keystone.list("registered_limits", **query):
+            self.keystone.call("POST", "/registered_limits", {"registered_limits": [{**query, "default_limit": default}]})
+            self.note(True, f"limit {resource} registered")
+
     def note(self, happened, what):
         if happened:
             self.done.append(what)
@@ -155,6 +163,8 @@ def main():
     service = registration.service(name, os.environ["SERVICE_TYPE"])
     for interface, url in sorted(json.loads(os.environ["SERVICE_ENDPOINTS"]).items()):
         registration.endpoint(service, region, interface, url)
+    for resource, default in sorted(json.loads(os.environ.get("SERVICE_LIMITS", "{}")).items()):
+        registration.limit(service, region, resource, default)
     print(f"catalogue {name}: {', '.join(registration.done) or 'nothing to do'}")
 
 

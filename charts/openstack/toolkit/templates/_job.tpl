@@ -50,7 +50,10 @@ spec:
 -}}
 {{- end -}}
 
-{{/* Makes the service's user, service and endpoints in Keystone. Takes: root, type (a key of `endpoints`). */}}
+{{/*
+Makes the service's user, service and endpoints in Keystone. Takes: root, type (a key of `endpoints`), limits (what every
+project may use, by resource; optional).
+*/}}
 {{- define "toolkit.job.ks_register" -}}
 {{- $root := .root -}}
 {{- $identity := $root.Values.secrets.identity -}}
@@ -60,6 +63,7 @@ spec:
   (dict "name" "SERVICE_NAME" "value" (index $root.Values.endpoints .type).name)
   (dict "name" "SERVICE_TYPE" "value" .type)
   (dict "name" "SERVICE_ENDPOINTS" "value" (toJson $urls)) -}}
+{{- with .limits }}{{ $env = append $env (dict "name" "SERVICE_LIMITS" "value" (toJson .)) }}{{ end -}}
 {{- range $key := splitList " " (include "toolkit.identity.keys" "") -}}
 {{- $env = append $env (include "toolkit.env.secret" (dict "name" $key "secret" $identity.admin "key" $key) | fromYaml) -}}
 {{- $env = append $env (include "toolkit.env.secret" (dict "name" (printf "SERVICE_%s" $key) "secret" (index $identity $root.Chart.Name) "key" $key) | fromYaml) -}}
