@@ -10,7 +10,14 @@ use kupenstack_openstack::Client;
 use kupenstack_runtime::Failure;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cloud::Site, observe::Listed, queue::Call, realm::Realm, stop::Stop};
+use crate::{
+    cloud::Site,
+    needs::{Need, Needs},
+    observe::Listed,
+    queue::Call,
+    realm::Realm,
+    stop::Stop,
+};
 
 /// A resource kind of ours. Its scope says whose its resources are.
 pub(crate) trait Kind:
@@ -59,6 +66,8 @@ pub(crate) struct Target<K> {
     /// The project that our resource belongs to. Unknown where the administrator deletes what has lost its maker: the
     /// client may then do anything to anything, and only the mark tells what is ours.
     pub(crate) owner: Option<String>,
+    /// The objects that this one needs.
+    pub(crate) needs: Needs,
 }
 
 /// Makes one kind true. The flow calls these; none of them may know what comes before or after.
@@ -72,6 +81,15 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     const NAME: &'static str;
     /// How many objects are worked on at once.
     const CONCURRENCY: u16;
+    /// Kinds of the objects that others of this kind can need.
+    const NEEDS: &'static [&'static str] = &[];
+
+    /// The objects that this one needs. They are there and ready before [`create`](Self::create) is called, but for those
+    /// that are needed in the end: of these, [`updates`](Self::updates) does what it can, and is called again when they
+    /// are there.
+    fn needs(_: &Self::Kind) -> Vec<Need> {
+        Vec::new()
+    }
 
     /// Finds what is ours: by the recorded identifier, else by mark or constraint. Something foreign is never ours.
     fn observe<'a>(&'a self, target: &'a Target<Self::Kind>) -> Step<'a, Option<Self::Resource>>;

@@ -20,12 +20,15 @@ use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    create::interrupted,
     report::{Report, Tellers},
     settled::{leaves_drift, left_alone, uid_of},
 };
 use crate::{
     actuator::{Actuator, Target},
     cloud::{Cloud, Site, Standing},
+    directory::Directory,
+    needs::Needs,
     observe::{Census, Listed},
     realm::{Realm, Worker, place_of},
     stop::{Stop, Verdict},
@@ -37,6 +40,7 @@ type Scope<A> = <<A as Actuator>::Kind as Resource>::Scope;
 /// Drives all objects of one kind.
 pub(crate) struct Flow<A: Actuator> {
     cloud: Arc<Cloud>,
+    directory: Arc<Directory>,
     census: Arc<Census<A::Resource>>,
     actuator: A,
     tellers: Tellers<A::Kind>,
@@ -53,13 +57,26 @@ impl<A: Actuator> Flow<A> {
     /// A flow that sends to `calls` what is to be looked at.
     pub(crate) fn new(
         cloud: Arc<Cloud>,
+        directory: Arc<Directory>,
         census: Arc<Census<A::Resource>>,
         actuator: A,
         calls: UnboundedSender<ObjectRef<A::Kind>>,
         context: &Context,
     ) -> Self {
         let tellers = Tellers { events: Events::new(context.client.clone()), calls };
-        Self { cloud, census, actuator, tellers, stop: context.stop.clone() }
+        Self { cloud, directory, census, actuator, tellers, stop: context.stop.clone() }
+    }
+
+    pub(crate) fn cloud(&self) -> &Arc<Cloud> {
+        &self.cloud
+    }
+
+    pub(crate) fn census(&self) -> &Arc<Census<A::Resource>> {
+        &self.census
+    }
+
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.directory
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
@@ -106,13 +123,18 @@ impl<A: Actuator> Flow<A> {
         if !apply::has_finalizer(object.as_ref(), FINALIZER) {
             apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?;
         }
-        if let Some(outcome) = self.settled(report, site).await? {
+        let needs = self.needs(object).await?;
+        if let Some(outcome) = self.settled(report, site, &needs).await? {
             return Ok(outcome);
+        }
+        if object.status().and_then(<A::Kind as ResourceKind>::id).is_none() {
+            needs.before_creation()?;
         }
         let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else {
             return Err(Scope::<A>::bereft(&self.cloud, &place).into());
         };
-        let result = self.ensure(report, &Self::target(object, site, &maker)).await;
+        let target = Target { needs, ..Self::target(object, site, &maker) };
+        let result = self.ensure(report, &target).await;
         result.inspect_err(|stop| maker.doubt(&self.cloud, stop))
     }
 
@@ -125,14 +147,26 @@ impl<A: Actuator> Flow<A> {
                 if let Some(blocked) = left_alone::<A>(report, target) {
                     return Ok(blocked);
                 }
+                target.needs.before_creation()?;
                 self.tell_of_loss(report, target).await;
                 self.create(report, target).await?
             }
         };
         // what was made now may be the rest of an attempt for an earlier spec, completed
         let resource = self.update(report, target, resource).await?;
-        let id = resource.id();
-        Ok(report.observed(id, |status| self.actuator.report(target, &resource, status)).await)
+        Ok(self.observed(report, target, &resource).await)
+    }
+
+    /// Shows a resource. However it is, the object is not as declared before all that it needs is there.
+    async fn observed(&self, report: &Report<A::Kind>, target: &Target<A::Kind>, resource: &A::Resource) -> Outcome {
+        let outcome = report.observed(resource.id(), |status| self.actuator.report(target, resource, status)).await;
+        target.needs.met().err().unwrap_or(outcome)
+    }
+
+    /// What an object needs. It is not known before all objects are that it may need.
+    async fn needs(&self, object: &A::Kind) -> Result<Needs, Stop> {
+        let needs = self.stop.run_until_cancelled(self.directory.needs::<A>(object)).await;
+        needs.ok_or_else(interrupted)
     }
 
     /// Runs every update step, even when one of them fails, and looks at what came of it.
@@ -185,6 +219,7 @@ impl<A: Actuator> Flow<A> {
         let Some(site) = self.cloud.site() else {
             return Err(Outcome::waiting(reason::CLOUD_UNAVAILABLE, "OpenStack is being set up").into());
         };
+        self.stop.run_until_cancelled(self.directory.free(object.as_ref())).await.ok_or_else(interrupted)??;
         if let Some(wait) = self.erase(object, &site).await? {
             return Ok(wait);
         }
@@ -284,6 +319,7 @@ impl<A: Actuator> Flow<A> {
             site: site.clone(),
             client: worker.client.clone(),
             owner: worker.owner.clone(),
+            needs: Needs::default(),
             object: Arc::clone(object),
         }
     }

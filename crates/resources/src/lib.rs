@@ -9,9 +9,11 @@ mod actuator;
 mod admission;
 mod adoption;
 mod cloud;
+mod directory;
 mod flavor;
 mod flow;
 mod image;
+mod needs;
 mod network;
 mod neutron;
 mod observe;
@@ -25,16 +27,21 @@ mod wake;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use futures::{FutureExt, StreamExt, channel::mpsc, future::BoxFuture};
+use futures::{
+    FutureExt, StreamExt,
+    channel::mpsc::{self, UnboundedReceiver},
+    future::BoxFuture,
+};
 use kupenstack_api::resources::{ClusterImage, Image, Network, ResourceKind, SecurityGroup};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
-use kupenstack_runtime::{Context, Controller, Failure, Reconcile};
+use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
 
 pub use admission::rules;
 
 use crate::{
     actuator::Actuator,
     cloud::Cloud,
+    directory::Directory,
     flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
@@ -65,6 +72,7 @@ pub type Named = (&'static str, BoxFuture<'static, ()>);
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
+    let directory = Arc::default();
     let workshop = Arc::new(Workshop::open(settings)?);
     let images = Census::start(&cloud, context, settings.observe_every);
     let flavors = Census::start(&cloud, context, settings.observe_every);
@@ -75,22 +83,32 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
-        kind(&cloud, &images, ImageActuator::<Image>::new(&workshop), context),
-        kind(&cloud, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
-        kind(&cloud, &flavors, FlavorActuator, context),
-        kind(&cloud, &networks, NeutronActuator::<Network>::new(), context),
-        kind(&cloud, &groups, NeutronActuator::<SecurityGroup>::new(), context),
+        kind(&cloud, &directory, &images, ImageActuator::<Image>::new(&workshop), context),
+        kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
+        kind(&cloud, &directory, &flavors, FlavorActuator, context),
+        kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
+        kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
     ])
 }
 
 /// The controller of one resource kind.
-fn kind<A: Actuator>(cloud: &Arc<Cloud>, census: &Arc<Census<A::Resource>>, actuator: A, context: &Context) -> Named {
+fn kind<A: Actuator>(
+    cloud: &Arc<Cloud>,
+    directory: &Arc<Directory>,
+    census: &Arc<Census<A::Resource>>,
+    actuator: A,
+    context: &Context,
+) -> Named {
     census.announce();
-    (A::NAME, run(Arc::clone(cloud), Arc::clone(census), actuator, context.clone()).boxed())
+    let (calls, called) = mpsc::unbounded();
+    directory.register::<A>(calls.clone());
+    let flow = Flow::new(Arc::clone(cloud), Arc::clone(directory), Arc::clone(census), actuator, calls, context);
+    (A::NAME, run(flow, called, context.clone()).boxed())
 }
 
 /// Runs the controller of one resource kind.
-async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, actuator: A, context: Context) {
+async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::Kind>>, context: Context) {
+    let (cloud, census) = (flow.cloud(), flow.census());
     if let Err(error) = cloud.known().await {
         tracing::info!(controller = A::NAME, %error, "not started");
         return;
@@ -98,10 +116,9 @@ async fn run<A: Actuator>(cloud: Arc<Cloud>, census: Arc<Census<A::Resource>>, a
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
     // a change behind our back is seen by the next list
     let changed = census.join(controller.objects(), |object: &A::Kind| object.status().and_then(A::Kind::id));
-    let turned = wake::objects(&cloud, A::Resource::SERVICES, controller.objects());
-    let waiting = wake::waiting(&cloud, controller.objects());
-    let (calls, called) = mpsc::unbounded();
+    let turned = wake::objects(cloud, A::Resource::SERVICES, controller.objects());
+    let waiting = wake::waiting(cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());
-    let flow: Arc<dyn Reconcile<A::Kind>> = Arc::new(Flow::new(cloud, census, actuator, calls, &context));
-    controller.run(flow, context).await;
+    let controller = controller.listener(flow.directory().follow::<A>());
+    controller.run(Arc::new(flow), context).await;
 }

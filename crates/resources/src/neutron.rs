@@ -14,6 +14,7 @@ use kupenstack_openstack::{Client, NetworkFilter, NetworkResource, network::Coll
 use crate::{
     actuator::{Actuator, Kind, Progress, Step, Target},
     adoption,
+    needs::Need,
     observe::Listed,
     stop::Stop,
 };
@@ -25,6 +26,13 @@ pub(crate) trait NeutronKind: Kind {
 
     /// Name of the controller.
     const NAME: &'static str;
+    /// As [`Actuator::NEEDS`].
+    const NEEDS: &'static [&'static str] = &[];
+
+    /// As [`Actuator::needs`].
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
 
     /// Where those resources are.
     fn all(client: &Client) -> Collection<Self::Resource>;
@@ -57,6 +65,11 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
 
     const NAME: &'static str = K::NAME;
     const CONCURRENCY: u16 = 16;
+    const NEEDS: &'static [&'static str] = K::NEEDS;
+
+    fn needs(object: &K) -> Vec<Need> {
+        object.needs()
+    }
 
     fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<K::Resource>> {
         find(target).boxed()

@@ -32,6 +32,9 @@ pub(crate) trait Realm: Sized + Send + Sync + 'static {
     where
         K: Resource<DynamicType = (), Scope = Self>;
 
+    /// Where the objects are that something in a place calls by their name alone.
+    fn beside(place: &str) -> &str;
+
     /// Whether resources can be made for what is in a place, or what they wait for.
     fn open(cloud: &Cloud, place: &str) -> Result<(), Outcome>;
 
@@ -115,6 +118,10 @@ impl Realm for NamespaceResourceScope {
         Api::namespaced(kubernetes, place)
     }
 
+    fn beside(place: &str) -> &str {
+        place
+    }
+
     fn open(cloud: &Cloud, place: &str) -> Result<(), Outcome> {
         let wait = |message: String| Err(Outcome::waiting(reason::PROJECT_NOT_READY, message));
         let Some(namespace) = cloud.namespace(place) else {
@@ -189,6 +196,10 @@ impl Realm for ClusterResourceScope {
         K: Resource<DynamicType = (), Scope = Self>,
     {
         Api::all(kubernetes)
+    }
+
+    fn beside(_: &str) -> &'static str {
+        ""
     }
 
     fn open(_: &Cloud, _: &str) -> Result<(), Outcome> {

@@ -3,8 +3,11 @@
 mod rule;
 mod wanted;
 
+use std::collections::BTreeSet;
+
 use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kupenstack_api::resources::{Adoption, SecurityGroup, SecurityGroupStatus};
+use kube::ResourceExt;
+use kupenstack_api::resources::{Adoption, ResourceKind, SecurityGroup, SecurityGroupStatus};
 use kupenstack_core::{Outcome, ownership::mark_in};
 use kupenstack_openstack::{self as openstack, Client, Error, ErrorKind, SecurityGroupAttributes, network::Collection};
 
@@ -14,6 +17,7 @@ use self::{
 };
 use crate::{
     actuator::{Step, Target},
+    needs::{Need, When},
     neutron::NeutronKind,
     observe::Listed,
     stop::Stop,
@@ -23,6 +27,16 @@ impl NeutronKind for SecurityGroup {
     type Resource = openstack::SecurityGroup;
 
     const NAME: &'static str = "securitygroup";
+    const NEEDS: &'static [&'static str] = &[Self::KIND];
+
+    /// The other groups that its rules name.
+    fn needs(&self) -> Vec<Need> {
+        let rules = self.spec.ingress.iter().chain(&self.spec.egress).flatten();
+        let others: BTreeSet<_> = rules.filter_map(|rule| rule.group.as_deref()).collect();
+        let own = self.name_any();
+        let others = others.into_iter().filter(|name| *name != own);
+        others.map(|name| Need::of::<Self>(self, name, When::InTheEnd)).collect()
+    }
 
     fn all(client: &Client) -> Collection<openstack::SecurityGroup> {
         client.network().security_groups()

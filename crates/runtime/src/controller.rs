@@ -79,7 +79,38 @@ pub struct Controller<K: Resource<DynamicType = ()> + Clone + 'static> {
     writer: Writer<DeserializeGuard<K>>,
     listed: CancellationToken,
     concurrency: u16,
+    listener: Listener<K>,
     triggers: Vec<BoxStream<'static, ObjectRef<K>>>,
+}
+
+type Listener<K> = Box<dyn FnMut(Told<'_, K>) + Send>;
+
+/// What is told of a controller's objects, before any pass sees it.
+pub enum Told<'a, K> {
+    /// A list of all of them begins: what it does not show is gone.
+    Listing,
+    /// One is there or has changed. It is absent when it can't be decoded.
+    There(&'a ObjectMeta, Option<&'a K>),
+    /// The list is complete.
+    Listed,
+    /// One is gone.
+    Gone(&'a ObjectMeta),
+}
+
+impl<'a, K> Told<'a, K> {
+    fn of(event: &'a watcher::Event<DeserializeGuard<K>>) -> Self
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        match event {
+            watcher::Event::Init => Self::Listing,
+            watcher::Event::InitDone => Self::Listed,
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                Self::There(object.meta(), object.0.as_ref().ok())
+            }
+            watcher::Event::Delete(object) => Self::Gone(object.meta()),
+        }
+    }
 }
 
 impl<K> Controller<K>
@@ -106,6 +137,7 @@ where
             writer: Writer::default(),
             listed: CancellationToken::new(),
             concurrency: 8,
+            listener: Box::new(|_| {}),
             triggers: Vec::new(),
         }
     }
@@ -119,6 +151,13 @@ where
     #[must_use]
     pub fn concurrency(mut self, limit: u16) -> Self {
         self.concurrency = limit;
+        self
+    }
+
+    /// Has all that happens to the objects told to `listener`. It must not wait for anything.
+    #[must_use]
+    pub fn listener(mut self, listener: impl FnMut(Told<'_, K>) + Send + 'static) -> Self {
+        self.listener = Box::new(listener);
         self
     }
 
@@ -140,7 +179,7 @@ where
             reconciler,
         });
         let (forget, failed) = (Arc::clone(&pass), context.clone());
-        let Self { writer, listed, .. } = self;
+        let Self { writer, listed, mut listener, .. } = self;
         let store = writer.as_reader();
         let events = watch::events(self.api, watcher::Config::default()).filter_map(move |event| {
             match &event {
@@ -154,7 +193,7 @@ where
         // kube's own trigger remembers the metadata of every object that it has seen
         let mut controller = kube::runtime::Controller::for_stream(stream::pending(), store.clone())
             .with_config(config)
-            .reconcile_on(news(writer, listed.clone(), events))
+            .reconcile_on(news(writer, listed.clone(), move |event| listener(Told::of(event)), events))
             .reconcile_on(rounds(store, ROUND));
         for trigger in self.triggers {
             controller = controller.reconcile_on(trigger.map(|key| bare(key.into_kind_unchecked(()))));

@@ -16,7 +16,7 @@ mod pace;
 pub mod server;
 mod watch;
 
-pub use controller::{Context, Controller, Objects, Reconcile};
+pub use controller::{Context, Controller, Objects, Reconcile, Told};
 pub use events::Events;
 pub use failure::Failure;
 pub use health::Health;

@@ -29,10 +29,11 @@ pub(crate) fn bare<K: Resource>(mut key: ObjectRef<K>) -> ObjectRef<K> {
 
 /// Keeps a store, and yields what differs from what was in it in more than its status: that we write ourselves. What a
 /// list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the first one is
-/// told to `known`.
+/// told to `known`. All of it is told to `listener` before it is yielded.
 pub(crate) fn news<K>(
     mut writer: Writer<K>,
     known: CancellationToken,
+    mut listener: impl FnMut(&Event<K>),
     events: impl Stream<Item = Event<K>>,
 ) -> impl Stream<Item = ObjectRef<K>>
 where
@@ -55,6 +56,7 @@ where
             Event::Delete(_) => Vec::new(),
         };
         writer.apply_watcher_event(&event);
+        listener(&event);
         if matches!(event, Event::InitDone) {
             known.cancel();
         }
@@ -129,7 +131,7 @@ mod tests {
 
     /// What each of these events makes news of.
     fn told(events: Vec<Event<ConfigMap>>) -> Vec<String> {
-        let keys = news(Writer::default(), CancellationToken::new(), stream::iter(events))
+        let keys = news(Writer::default(), CancellationToken::new(), |_| {}, stream::iter(events))
             .collect::<Vec<_>>()
             .now_or_never()
             .unwrap();
@@ -163,7 +165,7 @@ mod tests {
         let store = writer.as_reader();
         let events = vec![Event::Init, Event::InitApply(object("a", |_| {})), Event::InitDone];
         let known = CancellationToken::new();
-        let seen = news(writer, known.clone(), stream::iter(events)).map(|key| store.get(&key).is_some());
+        let seen = news(writer, known.clone(), |_| {}, stream::iter(events)).map(|key| store.get(&key).is_some());
         assert_eq!(seen.collect::<Vec<_>>().now_or_never().unwrap(), [true]);
         assert!(known.is_cancelled());
     }

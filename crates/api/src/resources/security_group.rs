@@ -23,12 +23,6 @@ use crate::Conditions;
     validation = Rule::new("self.metadata.name != 'default' || has(self.spec.adopt)").message(
         "each project has a group called default already: adopt it by its name"
     ),
-    validation = Rule::new(
-        "!has(self.spec.ingress) || self.spec.ingress.all(rule, !has(rule.group) || rule.group == self.metadata.name)"
-    ).message("ingress: the group of a rule can only be this one, by its own name"),
-    validation = Rule::new(
-        "!has(self.spec.egress) || self.spec.egress.all(rule, !has(rule.group) || rule.group == self.metadata.name)"
-    ).message("egress: the group of a rule can only be this one, by its own name"),
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
     printcolumn = r#"{"name":"Rules","type":"integer","format":"int64","jsonPath":".status.rules"}"#,
@@ -127,7 +121,8 @@ pub struct SecurityGroupRule {
     )]
     pub cidr: Option<String>,
 
-    /// Ports on the other side, as those that carry a group. So far it can only be this group, by its own name.
+    /// Ports on the other side, as those that carry a group: name of a `SecurityGroup` in the same namespace, which can be
+    /// this one. As long as there is none of that name, the rule does not count, and the others do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub group: Option<String>,

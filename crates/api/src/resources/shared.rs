@@ -46,6 +46,9 @@ pub trait ResourceKind: HasConditions {
     /// Status of the kind.
     type Status: Clone + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + Send + Sync;
 
+    /// The kind's name, as in a manifest.
+    const KIND: &'static str;
+
     /// The status last written.
     fn status(&self) -> Option<&Self::Status>;
     /// What becomes of the resource when the object is deleted.
@@ -67,6 +70,8 @@ macro_rules! resource_kind {
 
         impl $crate::resources::ResourceKind for $kind {
             type Status = $status;
+
+            const KIND: &'static str = stringify!($kind);
 
             fn status(&self) -> Option<&$status> {
                 self.status.as_ref()

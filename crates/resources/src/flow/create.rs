@@ -38,7 +38,7 @@ impl<A: Actuator> Flow<A> {
     }
 }
 
-fn interrupted() -> Stop {
+pub(super) fn interrupted() -> Stop {
     Stop::Quiet(Outcome::waiting("Interrupted", "the object is being deleted, or the operator is to stop"))
 }
 

@@ -8,6 +8,7 @@ use super::{Flow, Scope, report::Report};
 use crate::{
     actuator::{Actuator, Kind, Target},
     cloud::Site,
+    needs::Needs,
     observe::Listed,
     realm::{Realm, place_of},
     stop::Stop,
@@ -18,13 +19,18 @@ const VANISHED: &str = "Vanished";
 
 impl<A: Actuator> Flow<A> {
     /// What a pass comes to when the last list shows the resource as declared; none when OpenStack has to be asked.
-    pub(super) async fn settled(&self, report: &Report<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
+    pub(super) async fn settled(
+        &self,
+        report: &Report<A::Kind>,
+        site: &Site,
+        needs: &Needs,
+    ) -> Result<Option<Outcome>, Stop> {
         let object = report.object();
         let (uid, place) = (uid_of(object.as_ref()), place_of(object.as_ref()));
         let Some(id) = object.status().and_then(<A::Kind as ResourceKind>::id) else { return Ok(None) };
         let Some(resource) = self.census.seen(site, &uid, id).await else { return Ok(None) };
         let onlooker = Scope::<A>::onlooker(&self.cloud, site, &place).await?;
-        let target = Self::target(object, site, &onlooker);
+        let target = Target { needs: needs.clone(), ..Self::target(object, site, &onlooker) };
         // a namespace may have got another project since
         let is_in_place = target.owner.as_ref().is_some_and(|project| resource.is_in(project));
         let is_as_declared = self.actuator.updates(&target, &resource).is_empty() || leaves_drift(report);
@@ -32,7 +38,7 @@ impl<A: Actuator> Flow<A> {
             return Ok(None);
         }
         self.clear(&target, id).await?;
-        Ok(Some(report.observed(id, |status| self.actuator.report(&target, &resource, status)).await))
+        Ok(Some(self.observed(report, &target, &resource).await))
     }
 
     /// Deletes what an object has in OpenStack beside its one resource: it was left in a project that is gone, whose

@@ -41,8 +41,9 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The rules that one declared for a group comes to: one for each family that is meant.
-    pub(super) fn declared(direction: Direction, rule: &api::SecurityGroupRule, group: &str) -> Vec<Self> {
+    /// The rules that a declared one comes to: one for each family that is meant. `group` is the identifier of the group
+    /// that it names.
+    pub(super) fn declared(direction: Direction, rule: &api::SecurityGroupRule, group: Option<&str>) -> Vec<Self> {
         let of_cidr = rule.cidr.as_ref().map(|cidr| if cidr.contains(':') { IpFamily::V6 } else { IpFamily::V4 });
         let families = rule.ip_family.or(of_cidr).map_or(vec![IpFamily::V4, IpFamily::V6], |family| vec![family]);
         let of = |family| Self {
@@ -51,14 +52,14 @@ impl Rule {
             protocol: rule.protocol.as_deref().and_then(|protocol| protocol_of(protocol, family)),
             range: limiting(range_of(rule)),
             cidr: rule.cidr.as_deref().and_then(narrowing),
-            group: rule.group.as_ref().map(|_| group.to_owned()),
+            group: group.map(str::to_owned),
         };
         families.into_iter().map(of).collect()
     }
 
     /// What lets everything through.
-    pub(super) fn everything(direction: Direction, group: &str) -> Vec<Self> {
-        Self::declared(direction, &api::SecurityGroupRule::default(), group)
+    pub(super) fn everything(direction: Direction) -> Vec<Self> {
+        Self::declared(direction, &api::SecurityGroupRule::default(), None)
     }
 
     /// None for what Neutron shows in words of its own.

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use kupenstack_api::resources::SecurityGroup;
+use kupenstack_api::resources::{self as api, SecurityGroup};
 use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, SecurityGroupAttributes};
 
 use super::rule::{Direction, Rule};
-use crate::{actuator::Target, neutron::differing};
+use crate::{actuator::Target, needs::Needs, neutron::differing};
 
 /// The group that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     object: &'a SecurityGroup,
+    needs: &'a Needs,
     declared: SecurityGroupAttributes,
     is_made: bool,
 }
@@ -34,10 +35,10 @@ impl Rules {
 
 impl<'a> Wanted<'a> {
     pub(super) fn of(target: &'a Target<SecurityGroup>) -> Self {
-        Self::declared(&target.object, &target.mark)
+        Self::declared(&target.object, &target.mark, &target.needs)
     }
 
-    fn declared(object: &'a SecurityGroup, mark: &str) -> Self {
+    fn declared(object: &'a SecurityGroup, mark: &str, needs: &'a Needs) -> Self {
         let spec = &object.spec;
         let is_made = spec.adopt.is_none();
         let text = spec.description.as_deref();
@@ -47,7 +48,7 @@ impl<'a> Wanted<'a> {
             description: marked.or_else(|| text.map(str::to_owned)),
             stateful: spec.stateful,
         };
-        Self { object, declared, is_made }
+        Self { object, needs, declared, is_made }
     }
 
     /// What a new group is to have, but for its rules.
@@ -93,11 +94,21 @@ impl<'a> Wanted<'a> {
             Direction::Egress => &spec.egress,
         };
         match (declared, direction) {
-            (Some(rules), _) => Some(rules.iter().flat_map(|rule| Rule::declared(direction, rule, group)).collect()),
+            (Some(rules), _) => Some(rules.iter().flat_map(|rule| self.declared_as(direction, rule, group)).collect()),
             (None, _) if !self.is_made => None,
             (None, Direction::Ingress) => Some(BTreeSet::new()),
-            (None, Direction::Egress) => Some(Rule::everything(direction, group).into_iter().collect()),
+            (None, Direction::Egress) => Some(Rule::everything(direction).into_iter().collect()),
         }
+    }
+
+    /// What a declared rule comes to in a group. Nothing as long as another group that it names does not exist.
+    fn declared_as(&self, direction: Direction, rule: &api::SecurityGroupRule, group: &str) -> Vec<Rule> {
+        let of_group = match rule.group.as_deref() {
+            None => return Rule::declared(direction, rule, None),
+            Some(name) if name == self.object.name_any() => Some(group),
+            Some(name) => self.needs.id_of::<SecurityGroup>(name),
+        };
+        of_group.map(|id| Rule::declared(direction, rule, Some(id))).unwrap_or_default()
     }
 }
 
@@ -137,7 +148,7 @@ mod tests {
 
     /// What is sent of new rules, but for the group, and which rules go.
     fn done(spec: &Value, rules: &[Value]) -> (Vec<Value>, Vec<String>) {
-        let Rules { missing, needless } = Wanted::declared(&object(spec), MARK).rules(&seen(rules));
+        let Rules { missing, needless } = Wanted::declared(&object(spec), MARK, &Needs::default()).rules(&seen(rules));
         let sent = missing.iter().map(|rule| {
             let mut rule = json!(rule.attributes("g1"));
             assert_eq!(rule.as_object_mut().unwrap().remove("security_group_id"), Some(json!("g1")));
@@ -199,10 +210,16 @@ mod tests {
         let theirs = [rule("r", &json!({}))];
         let adopt = json!({"adopt": {"name": "old"}});
         assert_eq!(done(&adopt, &theirs), (vec![], vec![]));
-        assert_eq!(json!(Wanted::declared(&object(&adopt), MARK).changes(&seen(&theirs))), json!({}));
+        assert_eq!(
+            json!(Wanted::declared(&object(&adopt), MARK, &Needs::default()).changes(&seen(&theirs))),
+            json!({})
+        );
         let closed = json!({"adopt": {"name": "old"}, "ingress": [], "stateful": false});
         assert_eq!(done(&closed, &theirs), (vec![], vec!["r".to_owned()]));
-        assert_eq!(json!(Wanted::declared(&object(&closed), MARK).changes(&seen(&theirs))), json!({"stateful": false}));
+        assert_eq!(
+            json!(Wanted::declared(&object(&closed), MARK, &Needs::default()).changes(&seen(&theirs))),
+            json!({"stateful": false})
+        );
     }
 
     #[rstest]
@@ -210,6 +227,6 @@ mod tests {
     #[case::stateless(json!({"stateful": false}), json!({"stateful": false}))]
     #[case::nothing(json!({}), json!({}))]
     fn only_what_differs_is_sent(#[case] spec: Value, #[case] sent: Value) {
-        assert_eq!(json!(Wanted::declared(&object(&spec), MARK).changes(&seen(&[]))), sent);
+        assert_eq!(json!(Wanted::declared(&object(&spec), MARK, &Needs::default()).changes(&seen(&[]))), sent);
     }
 }

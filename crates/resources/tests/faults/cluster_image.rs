@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::{image, object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for ClusterImage {
-    const KIND: &'static str = "clusterimage";
     const COUNTED: &'static str = "images";
 
     /// Where its file is.

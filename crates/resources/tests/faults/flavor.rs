@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for Flavor {
-    const KIND: &'static str = "flavor";
     const COUNTED: &'static str = "flavors";
 
     type Given = ();

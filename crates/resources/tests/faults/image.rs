@@ -11,7 +11,6 @@ use crate::{common::look::disk, object::ObjectKind, point::Phase, stage::Stage};
 pub(crate) const SIZE: usize = 4096;
 
 impl ObjectKind for Image {
-    const KIND: &'static str = "image";
     const COUNTED: &'static str = "images";
 
     /// Where its file is.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for Network {
-    const KIND: &'static str = "network";
     const COUNTED: &'static str = "networks";
 
     type Given = ();

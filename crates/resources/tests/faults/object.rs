@@ -25,8 +25,6 @@ use crate::{
 pub(crate) trait ObjectKind:
     Resource<DynamicType = ()> + ResourceKind + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// Its name in reports.
-    const KIND: &'static str;
     /// What there is one more of while it lives.
     const COUNTED: &'static str;
 

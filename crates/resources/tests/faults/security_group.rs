@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for SecurityGroup {
-    const KIND: &'static str = "securitygroup";
     const COUNTED: &'static str = "security groups";
 
     type Given = ();

@@ -82,7 +82,7 @@ impl Stage {
         prefix: &str,
         surroundings: Surroundings,
     ) -> Self {
-        let name = format!("{prefix}-{}", cluster.number());
+        let name = format!("{}-{}", prefix.to_lowercase(), cluster.number());
         Self::named(cluster, client, name, surroundings).await
     }
 

@@ -13,6 +13,7 @@ mod handout;
 mod homes;
 mod image;
 mod lifecycle;
+mod needs;
 mod network;
 mod network_adopt;
 mod observe;

@@ -177,7 +177,6 @@ async fn what_is_new_comes_before_what_is_old_goes() {
 #[case::loose_bits(json!({"cidr": "10.0.0.1/8"}), "bits beyond its prefix")]
 #[case::k_orc_120_mixed_families(json!({"cidr": "10.0.0.0/8", "ipFamily": "IPv6"}), "another family than ipFamily")]
 #[case::two_sides(json!({"cidr": "10.0.0.0/8", "group": "wrong"}), "cidr and group can't be given together")]
-#[case::other_group(json!({"group": "other"}), "can only be this one")]
 #[case::no_protocol(json!({"protocol": "tcp"}), "ingress[0].protocol")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_can_never_be_is_refused_by_the_definition(#[case] rule: Value, #[case] words: &str) {
