@@ -37,8 +37,9 @@ pub use identity::{
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use network::{
-    Network, NetworkAgent, NetworkAttributes, NetworkFilter, NetworkResource, NetworkService, SecurityGroup,
-    SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes,
+    AllocationPool, Network, NetworkAgent, NetworkAttributes, NetworkFilter, NetworkResource, NetworkService, Nullable,
+    Route, SecurityGroup, SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes, Subnet,
+    SubnetAttributes,
 };
 pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
 pub use session::TokenInfo;

@@ -1,8 +1,9 @@
-//! Neutron: networks, security groups and their rules, agents.
+//! Neutron: networks and subnets, security groups and their rules, agents.
 
 mod agents;
 mod groups;
 mod networks;
+mod subnets;
 
 use std::marker::PhantomData;
 
@@ -14,6 +15,7 @@ use serde_json::json;
 pub use agents::NetworkAgent;
 pub use groups::{SecurityGroup, SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes};
 pub use networks::{Network, NetworkAttributes};
+pub use subnets::{AllocationPool, Route, Subnet, SubnetAttributes};
 
 use crate::{
     Client, Error,
@@ -40,6 +42,11 @@ impl NetworkService {
         self.all()
     }
 
+    /// Subnets.
+    pub fn subnets(&self) -> Collection<Subnet> {
+        self.all()
+    }
+
     /// Security groups.
     pub fn security_groups(&self) -> Collection<SecurityGroup> {
         self.all()
@@ -54,6 +61,11 @@ impl NetworkService {
         Collection { service: self.service.clone(), of: PhantomData }
     }
 }
+
+/// An attribute that may also be set to nothing, which differs from leaving it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Nullable<T>(pub Option<T>);
 
 /// A type of object that Neutron keeps.
 pub trait NetworkResource: DeserializeOwned + Send + 'static {

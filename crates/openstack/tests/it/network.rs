@@ -1,7 +1,7 @@
 //! Neutron's calls.
 
 use futures::TryStreamExt;
-use kupenstack_openstack::{ErrorKind, Network, NetworkAttributes, NetworkFilter};
+use kupenstack_openstack::{ErrorKind, Network, NetworkAttributes, NetworkFilter, Nullable, Subnet, SubnetAttributes};
 use serde_json::{Value, json};
 use wiremock::{
     Mock, ResponseTemplate,
@@ -94,4 +94,32 @@ async fn a_full_quota_and_a_network_in_use_are_told_apart() {
     let networks = cloud.client().network().networks();
     assert_eq!(networks.create(&NetworkAttributes::default()).await.unwrap_err().kind(), ErrorKind::Quota);
     assert_eq!(networks.delete("n1").await.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+/// Neutron tells an absent gateway, which it chooses, from one that is null: there is none.
+#[tokio::test]
+async fn a_gateway_that_is_not_wanted_is_said() {
+    let cloud = Cloud::start().await;
+    let subnet = json!({
+        "id": "s1", "name": "", "project_id": "p", "network_id": "n1", "ip_version": 4, "cidr": "10.0.0.0/24",
+        "gateway_ip": null, "enable_dhcp": true, "dns_nameservers": [], "host_routes": [], "ipv6_ra_mode": null,
+        "allocation_pools": [{"start": "10.0.0.1", "end": "10.0.0.254"}], "revision_number": 0, "service_types": [],
+    });
+    Mock::given(method("POST"))
+        .and(path("/v2.0/subnets"))
+        .and(body_json(
+            json!({"subnet": {"network_id": "n1", "ip_version": 4, "cidr": "10.0.0.0/24", "gateway_ip": null}}),
+        ))
+        .respond_with(ResponseTemplate::new(201).set_body_json(json!({"subnet": subnet})))
+        .mount(&cloud.server)
+        .await;
+    let new = SubnetAttributes {
+        network_id: Some("n1".to_owned()),
+        ip_version: Some(4),
+        cidr: Some("10.0.0.0/24".to_owned()),
+        gateway_ip: Some(Nullable(None)),
+        ..SubnetAttributes::default()
+    };
+    let made: Subnet = cloud.client().network().subnets().create(&new).await.unwrap();
+    assert_eq!((made.id.as_str(), made.gateway_ip, made.allocation_pools.len()), ("s1", None, 1));
 }

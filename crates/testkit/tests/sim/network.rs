@@ -1,5 +1,7 @@
 //! The simulated Neutron, by our client.
 
+mod subnets;
+
 use std::time::Duration;
 
 use futures::TryStreamExt;

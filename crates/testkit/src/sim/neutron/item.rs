@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::kinds::{Attribute, Kind, SECURITY_GROUP};
+use super::kinds::{Attribute, Kind, NETWORK, SECURITY_GROUP};
 use crate::sim::{http::Refusal, service::Caller, table::Row};
 
 /// An object.
@@ -71,7 +71,7 @@ impl Row for Item {
     }
 
     fn keys(&self) -> Vec<(&'static str, String)> {
-        let of_body = ["name", SECURITY_GROUP].map(|field| (field, self.text(field).to_owned()));
+        let of_body = ["name", SECURITY_GROUP, NETWORK].map(|field| (field, self.text(field).to_owned()));
         of_body.into_iter().chain([("project_id", self.project_id.clone())]).collect()
     }
 }
@@ -113,6 +113,12 @@ pub(super) fn asked(
         }
         check(attribute, value, caller, is_new)?;
         asked.insert(name.clone(), value.clone());
+    }
+    if let Some(missing) = kind.attributes.iter().find(|known| known.is_required && !asked.contains_key(known.name))
+        && is_new
+    {
+        let words = format!("Failed to parse request. Required attribute '{}' not specified", missing.name);
+        return Err(Refusal::bad_request(words));
     }
     if project.as_deref().is_some_and(|project| project != caller.project()) && !caller.is_admin() {
         return Err(Refusal::bad_request(

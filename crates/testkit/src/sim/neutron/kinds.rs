@@ -2,8 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Item, Neutron, networks};
-use crate::sim::{http::Refusal, service::Call};
+use super::{Item, Neutron, networks, subnets::SUBNETS};
+use crate::sim::{
+    http::Refusal,
+    service::{Call, Caller},
+};
+
+/// The attribute that tells which network something is on.
+pub(super) const NETWORK: &str = "network_id";
 
 /// The attribute that tells which group a rule belongs to.
 pub(super) const SECURITY_GROUP: &str = "security_group_id";
@@ -38,6 +44,8 @@ pub(super) struct Parts {
     pub(super) key: &'static str,
     /// The attribute that shows them.
     pub(super) shown_as: &'static str,
+    /// What it shows of one.
+    pub(super) shown: fn(&Item) -> Value,
 }
 
 /// What a kind adds to what is done about every object.
@@ -47,26 +55,32 @@ pub(super) struct Hooks {
     pub(super) listing: fn(&mut Neutron, &mut Call<'_>),
     /// Before one of a project is made.
     pub(super) creating: fn(&mut Neutron, &mut Call<'_>, &str),
-    /// What Neutron makes of what is asked for, or why it can't be.
-    pub(super) complete: fn(&mut Item) -> Result<(), Refusal>,
+    /// What Neutron makes of what is asked for, or why it can't be. Given what it was before, unless it is new.
+    pub(super) complete: fn(&Neutron, &mut Call<'_>, &mut Item, Option<&Item>) -> Result<(), Refusal>,
     /// Why it can't be beside what there is, or for this caller.
     pub(super) check: fn(&Neutron, &Call<'_>, &Item) -> Result<(), Refusal>,
+    /// Who sees it beside its own project.
+    pub(super) is_shared: fn(&Neutron, &Caller, &Item) -> bool,
     /// Once it is made.
     pub(super) created: fn(&mut Neutron, &mut Call<'_>, &Item),
+    /// Once it is changed.
+    pub(super) changed: fn(&mut Neutron, &mut Call<'_>, &Item),
     /// Why it can't be deleted.
-    pub(super) check_end: fn(&Call<'_>, &Item) -> Result<(), Refusal>,
+    pub(super) check_end: fn(&Neutron, &Call<'_>, &Item) -> Result<(), Refusal>,
     /// Once it is deleted.
     pub(super) deleted: fn(&mut Neutron, &Call<'_>, &Item),
 }
 
 impl Hooks {
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         listing: |_, _| {},
         creating: |_, _, _| {},
-        complete: |_| Ok(()),
+        complete: |_, _, _, _| Ok(()),
         check: |_, _, _| Ok(()),
+        is_shared: |_, _, _| false,
         created: |_, _, _| {},
-        check_end: |_, _| Ok(()),
+        changed: |_, _, _| {},
+        check_end: |_, _, _| Ok(()),
         deleted: |_, _, _| {},
     };
 }
@@ -76,6 +90,8 @@ pub(super) struct Attribute {
     pub(super) name: &'static str,
     /// Whether it may be changed later.
     pub(super) changes: bool,
+    /// Whether a new object has to say it.
+    pub(super) is_required: bool,
     /// Whether only an administrator sets it.
     pub(super) is_for_admins: bool,
     /// Why a value can't be.
@@ -88,18 +104,23 @@ impl std::fmt::Debug for Attribute {
     }
 }
 
-const fn attribute(name: &'static str, check: fn(&Value) -> Result<(), String>) -> Attribute {
-    Attribute { name, changes: true, is_for_admins: false, check }
+pub(super) const fn attribute(name: &'static str, check: fn(&Value) -> Result<(), String>) -> Attribute {
+    Attribute { name, changes: true, is_required: false, is_for_admins: false, check }
 }
 
 impl Attribute {
-    const fn for_admins(mut self) -> Self {
+    pub(super) const fn for_admins(mut self) -> Self {
         self.is_for_admins = true;
         self
     }
 
-    const fn fixed(mut self) -> Self {
+    pub(super) const fn fixed(mut self) -> Self {
         self.changes = false;
+        self
+    }
+
+    pub(super) const fn required(mut self) -> Self {
+        self.is_required = true;
         self
     }
 }
@@ -123,13 +144,18 @@ pub(super) static NETWORKS: Kind = Kind {
     defaults: || {
         json!({
             "name": "", "description": "", "admin_state_up": true, "status": "ACTIVE", "shared": false,
-            "router:external": false, "mtu": 0, "port_security_enabled": true, "dns_domain": "", "subnets": [],
+            "router:external": false, "mtu": 0, "port_security_enabled": true, "dns_domain": "",
             "availability_zone_hints": [], "availability_zones": [], "ipv4_address_scope": null,
             "ipv6_address_scope": null, "qos_policy_id": null, "tags": [],
         })
     },
-    parts: None,
-    hooks: Hooks { creating: Neutron::ensure_default_group, complete: networks::complete, ..Hooks::NONE },
+    parts: Some(Parts { kind: &SUBNETS, key: NETWORK, shown_as: "subnets", shown: |subnet| json!(subnet.id) }),
+    hooks: Hooks {
+        creating: Neutron::ensure_default_group,
+        complete: networks::complete,
+        deleted: |it, call, network| it.remove_subnets(call, network),
+        ..Hooks::NONE
+    },
 };
 
 pub(super) static GROUPS: Kind = Kind {
@@ -139,13 +165,18 @@ pub(super) static GROUPS: Kind = Kind {
     called: "Security group",
     attributes: &[attribute("name", short_text), attribute("description", short_text), attribute("stateful", flag)],
     defaults: || json!({"name": "", "description": "", "stateful": true, "shared": false, "tags": []}),
-    parts: Some(Parts { kind: &RULES, key: SECURITY_GROUP, shown_as: "security_group_rules" }),
+    parts: Some(Parts {
+        kind: &RULES,
+        key: SECURITY_GROUP,
+        shown_as: "security_group_rules",
+        shown: |rule| Value::Object(rule.shown()),
+    }),
     hooks: Hooks {
         listing: Neutron::ensure_own_default_group,
         creating: Neutron::ensure_default_group,
         check: Neutron::check_group,
         created: Neutron::add_egress,
-        check_end: Neutron::check_end_of_group,
+        check_end: |_, call, group| Neutron::check_end_of_group(call, group),
         deleted: Neutron::remove_rules,
         ..Hooks::NONE
     },
@@ -157,8 +188,8 @@ pub(super) static RULES: Kind = Kind {
     missing: "SecurityGroupRuleNotFound",
     called: "Security group rule",
     attributes: &[
-        attribute(SECURITY_GROUP, short_text).fixed(),
-        attribute("direction", direction).fixed(),
+        attribute(SECURITY_GROUP, short_text).fixed().required(),
+        attribute("direction", direction).fixed().required(),
         attribute("ethertype", ethertype).fixed(),
         attribute("protocol", text_or_null).fixed(),
         attribute("port_range_min", port_or_null).fixed(),
@@ -169,7 +200,7 @@ pub(super) static RULES: Kind = Kind {
     ],
     defaults: || {
         json!({
-            SECURITY_GROUP: "", "direction": "", "ethertype": "IPv4", "protocol": null, "port_range_min": null,
+            "ethertype": "IPv4", "protocol": null, "port_range_min": null,
             "port_range_max": null, "remote_ip_prefix": null, "remote_group_id": null,
             "remote_address_group_id": null, "normalized_cidr": null, "description": "", "tags": [],
             "belongs_to_default_sg": false,
@@ -179,6 +210,7 @@ pub(super) static RULES: Kind = Kind {
     hooks: Hooks {
         check: Neutron::check_rule,
         created: |it, call, rule| it.touch_group(call.now, rule),
+        changed: |it, call, rule| it.touch_group(call.now, rule),
         deleted: |it, call, rule| it.touch_group(call.now, rule),
         ..Hooks::NONE
     },
@@ -211,7 +243,7 @@ fn port_or_null(value: &Value) -> Result<(), String> {
     }
 }
 
-fn short_text(value: &Value) -> Result<(), String> {
+pub(super) fn short_text(value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) if text.chars().count() > 255 => Err(format!("'{text}' exceeds maximum length of 255")),
         Value::String(_) => Ok(()),
@@ -219,7 +251,7 @@ fn short_text(value: &Value) -> Result<(), String> {
     }
 }
 
-fn flag(value: &Value) -> Result<(), String> {
+pub(super) fn flag(value: &Value) -> Result<(), String> {
     if value.is_boolean() { Ok(()) } else { Err(format!("'{value}' cannot be converted to boolean")) }
 }
 

@@ -4,7 +4,11 @@ use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{Item, Neutron, kinds::Kind, missing};
+use super::{
+    Item, Neutron,
+    kinds::{Kind, NETWORK},
+    missing,
+};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::Call,
@@ -28,7 +32,7 @@ impl Neutron {
         };
         let keys = keys(call);
         let keys: Vec<(&'static str, &str)> = keys.iter().map(|(field, value)| (*field, value.as_str())).collect();
-        let visible = |item: &&Arc<Item>| item.is_visible_to(&call.caller);
+        let visible = |item: &&Arc<Item>| self.shows(kind, item, &call.caller);
         let shown = self.showing(kind, call.as_of);
         let mut found: Vec<_> = items
             .newest_first(&keys, None)
@@ -80,7 +84,7 @@ fn limit(call: &Call<'_>) -> Result<Option<usize>, Refusal> {
 
 /// The indexes that have everything a caller's list could show.
 fn keys(call: &Call<'_>) -> Vec<(&'static str, String)> {
-    ["name", "project_id"]
+    ["name", NETWORK, "project_id"]
         .into_iter()
         .find_map(|key| call.request.query(key).map(|value| vec![(key, value.to_owned())]))
         .unwrap_or_default()

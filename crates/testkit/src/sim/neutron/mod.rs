@@ -1,10 +1,13 @@
-//! Neutron v2.0: networks, security groups and their rules.
+//! Neutron v2.0: networks and subnets, security groups and their rules.
 
 mod groups;
 mod item;
 mod kinds;
 mod list;
 mod networks;
+mod span;
+mod subnets;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -16,19 +19,21 @@ pub use self::item::Item;
 use self::{
     item::attributes,
     kinds::{GROUPS, Kind, NETWORKS, RULES},
+    subnets::SUBNETS,
 };
 use super::{
     SimOptions,
     http::{Answer, Outcome, Refusal, Request},
-    service::{Call, Route, Service},
+    service::{Call, Caller, Route, Service},
     table::Table,
 };
 
 /// Every kind of object.
-static KINDS: [&Kind; 3] = [&NETWORKS, &GROUPS, &RULES];
+static KINDS: [&Kind; 4] = [&NETWORKS, &SUBNETS, &GROUPS, &RULES];
 
 /// What Neutron says it can do.
-const EXTENSIONS: [&str; 9] = [
+const EXTENSIONS: [&str; 10] = [
+    "subnet-service-types",
     "security-group",
     "stateful-security-group",
     "standard-attr-description",
@@ -98,7 +103,7 @@ impl Neutron {
         let project = project.unwrap_or_else(|| call.caller.project().to_owned());
         let mut item = Item::new(kind, call.ids.uuid().to_string(), &project, call.now);
         item.body.extend(asked);
-        (kind.hooks.complete)(&mut item)?;
+        (kind.hooks.complete)(self, call, &mut item, None)?;
         (kind.hooks.creating)(self, call, &project);
         (kind.hooks.check)(self, call, &item)?;
         self.check_quota(call, kind, &project)?;
@@ -113,7 +118,7 @@ impl Neutron {
         move |item| {
             let mut shown = item.shown();
             if let Some((parts, all)) = &parts {
-                let own: Vec<_> = all.by(parts.key, &item.id).map(|part| part.shown()).collect();
+                let own: Vec<_> = all.by(parts.key, &item.id).map(|part| (parts.shown)(part)).collect();
                 shown.insert(parts.shown_as.to_owned(), json!(own));
             }
             shown
@@ -122,7 +127,8 @@ impl Neutron {
 
     fn show(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let (id, items) = (call.param(0), self.table(kind).view(call.as_of));
-        let item = items.get(id).filter(|item| item.is_visible_to(&call.caller)).ok_or_else(|| missing(kind, id))?;
+        let item = items.get(id).filter(|item| self.shows(kind, item, &call.caller));
+        let item = item.ok_or_else(|| missing(kind, id))?;
         Ok(Answer::ok(&json!({kind.member: self.showing(kind, call.as_of)(item)})))
     }
 
@@ -132,12 +138,13 @@ impl Neutron {
         check_revision(call, &item)?;
         let before = item.clone();
         item.body.extend(asked);
-        (kind.hooks.complete)(&mut item)?;
+        (kind.hooks.complete)(self, call, &mut item, Some(&before))?;
         (kind.hooks.check)(self, call, &item)?;
         // what is as it was is no change
         if item != before {
             item.touch(call.now);
             self.put(kind, call.now, item.clone());
+            (kind.hooks.changed)(self, call, &item);
         }
         Ok(Answer::ok(&json!({kind.member: self.showing(kind, None)(&item)})))
     }
@@ -145,7 +152,7 @@ impl Neutron {
     fn delete(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let item = self.own(call, kind, "delete")?;
         check_revision(call, item)?;
-        (kind.hooks.check_end)(call, item)?;
+        (kind.hooks.check_end)(self, call, item)?;
         let item = item.clone();
         self.remove(call.now, kind.collection, &item.id);
         (kind.hooks.deleted)(self, call, &item);
@@ -155,13 +162,17 @@ impl Neutron {
     /// An object that the caller may change.
     fn own(&self, call: &Call<'_>, kind: &Kind, action: &str) -> Result<&Item, Refusal> {
         let id = call.param(0);
-        let item = self.get(kind.collection, id).filter(|item| item.is_visible_to(&call.caller));
+        let item = self.get(kind.collection, id).filter(|item| self.shows(kind, item, &call.caller));
         let item = item.ok_or_else(|| missing(kind, id))?;
         if item.is_changeable_by(&call.caller) {
             return Ok(item);
         }
         let words = format!("rule:{action}_{} is disallowed by policy", kind.member);
         Err(Refusal::forbidden(words).of_type("PolicyNotAuthorized"))
+    }
+
+    fn shows(&self, kind: &Kind, item: &Item, caller: &Caller) -> bool {
+        item.is_visible_to(caller) || (kind.hooks.is_shared)(self, caller, item)
     }
 
     fn check_quota(&self, call: &Call<'_>, kind: &Kind, project: &str) -> Result<(), Refusal> {
@@ -177,6 +188,11 @@ impl Neutron {
 
 fn missing(kind: &Kind, id: &str) -> Refusal {
     Refusal::not_found(format!("{} {id} could not be found.", kind.called)).of_type(kind.missing)
+}
+
+/// What is asked for is not possible.
+fn invalid(reason: &str) -> Refusal {
+    Refusal::bad_request(format!("Invalid input for operation: {reason}.")).of_type("InvalidInput")
 }
 
 /// `If-Match: revision_number=…`
@@ -214,6 +230,7 @@ impl Service for Neutron {
     const NAME: &'static str = "neutron";
     const ROUTES: &'static [Route<Self>] = &routes!(
         (NETWORKS, "/v2.0/networks", "/v2.0/networks/{network_id}"),
+        (SUBNETS, "/v2.0/subnets", "/v2.0/subnets/{subnet_id}"),
         (GROUPS, "/v2.0/security-groups", "/v2.0/security-groups/{security_group_id}"),
         (RULES, "/v2.0/security-group-rules", "/v2.0/security-group-rules/{rule_id}"),
     );
