@@ -140,7 +140,7 @@ class Pods(unittest.TestCase):
                     running += arg.partition("=")[2].split(",")
         self.assertEqual(sorted(running), ["clusterimage", "flavor", "glance", "image", "keystone", "libvirt", "mariadb", "memcached",
                                            "network", "neutron", "nova", "openstack", "ovn", "placement", "projects", "quotas", "rabbitmq",
-                                           "securitygroup"])
+                                           "securitygroup", "subnet"])
 
     def test_services_select_their_pods_and_nothing_else(self):
         services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] != "kupenstack-webhook"]

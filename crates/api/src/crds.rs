@@ -10,7 +10,7 @@ use crate::{
         Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
         ServiceResource,
     },
-    resources::{ClusterImage, Flavor, Image, Network, SecurityGroup},
+    resources::{ClusterImage, Flavor, Image, Network, SecurityGroup, Subnet},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -32,6 +32,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Flavor::crd(),
         Network::crd(),
         SecurityGroup::crd(),
+        Subnet::crd(),
     ];
     all.iter_mut().for_each(describe);
     all

@@ -23,6 +23,7 @@ mod quota;
 mod realm;
 mod security_group;
 mod stop;
+mod subnet;
 mod wake;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -32,7 +33,7 @@ use futures::{
     channel::mpsc::{self, UnboundedReceiver},
     future::BoxFuture,
 };
-use kupenstack_api::resources::{ClusterImage, Image, Network, ResourceKind, SecurityGroup};
+use kupenstack_api::resources::{ClusterImage, Image, Network, ResourceKind, SecurityGroup, Subnet};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
 
@@ -80,6 +81,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     homes.announce();
     let networks = Census::start(&cloud, context, settings.observe_every);
     let groups = Census::start(&cloud, context, settings.observe_every);
+    let subnets = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
@@ -88,6 +90,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &flavors, FlavorActuator, context),
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
+        kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
     ])
 }
 

@@ -6,6 +6,7 @@ mod image;
 mod network;
 mod security_group;
 mod shared;
+mod subnet;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
@@ -13,6 +14,7 @@ pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, Image
 pub use network::{Network, NetworkSpec, NetworkStatus};
 pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGroupSpec, SecurityGroupStatus};
 pub use shared::{Adoption, DeletionPolicy, ResourceKind};
+pub use subnet::{AddressPool, HostRoute, Ipv6Mode, Subnet, SubnetSpec, SubnetStatus};
 
 /// API group of the kinds in this module.
 pub const GROUP: &str = "kupenstack.io";

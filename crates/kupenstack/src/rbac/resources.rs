@@ -12,6 +12,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
+    Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -98,7 +99,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images", "networks", "securitygroups"],
+    resources: &["images", "networks", "securitygroups", "subnets"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -142,3 +143,4 @@ const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
 const FLAVORS: &[Right] = kind!("flavors");
 const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
+const SUBNETS: &[Right] = kind!("subnets");

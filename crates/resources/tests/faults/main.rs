@@ -23,6 +23,7 @@ mod queue;
 mod run;
 mod security_group;
 mod stage;
+mod subnet;
 mod suite;
 mod trap;
 mod undecodable;
@@ -30,7 +31,7 @@ mod undecodable;
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup};
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup, Subnet};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
@@ -95,6 +96,11 @@ async fn every_point_of_a_security_groups_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_subnets_life_is_survived() {
+    is_survived(ObjectLife::<Subnet>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
@@ -117,6 +123,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<Flavor>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
     );
 }
@@ -131,6 +138,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<Flavor>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
     );
 }
@@ -152,6 +160,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
         outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
+        outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
         outage::is_survived(cluster, ProjectLife),
     );
 }

@@ -160,6 +160,7 @@ impl Stage {
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
             ("networks", cloud.neutron.all("networks").count()),
+            ("subnets", cloud.neutron.all("subnets").count()),
             ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),

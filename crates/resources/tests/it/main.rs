@@ -23,4 +23,5 @@ mod refused;
 mod security_group;
 mod slow;
 mod sources;
+mod subnet;
 mod world;

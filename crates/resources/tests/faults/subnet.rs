@@ -1,0 +1,62 @@
+//! The life of a `Subnet`, on a network that is there before it and stays.
+
+use kube::{Api, api::PostParams};
+use kupenstack_api::resources::{Network, Subnet};
+use kupenstack_core::conditions;
+use kupenstack_testkit::sim::Cloud;
+use serde_json::{Value, json};
+
+use crate::{
+    common::look,
+    object::ObjectKind,
+    patience::{appears, attempt},
+    point::Phase,
+    stage::Stage,
+};
+
+impl ObjectKind for Subnet {
+    const COUNTED: &'static str = "subnets";
+
+    type Given = ();
+
+    fn api(stage: &Stage) -> Api<Self> {
+        Api::namespaced(stage.client.clone(), &stage.name)
+    }
+
+    fn name(_: &Stage) -> &'static str {
+        "it"
+    }
+
+    async fn prepare(stage: &Stage) {
+        stage.has_a_project().await;
+        let networks: Api<Network> = Api::namespaced(stage.client.clone(), &stage.name);
+        let network = look::object("net", &json!({}));
+        attempt(|| async { networks.create(&PostParams::default(), &network).await.map(drop) }).await;
+        appears(networks, "net", |network: &Network| {
+            conditions::is_ready(&network.status.clone().unwrap_or_default().conditions, Some(1))
+        })
+        .await;
+    }
+
+    fn spec((): &()) -> Value {
+        json!({"network": "net", "cidr": "10.0.0.0/24", "dnsServers": ["10.9.9.9"]})
+    }
+
+    fn edit() -> Value {
+        json!({"gateway": "None", "dnsServers": null, "dhcp": false})
+    }
+
+    fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String> {
+        let subnet = cloud.neutron.get("subnets", id).ok_or_else(|| format!("the status tells of subnet {id}"))?;
+        let networks: Vec<_> = cloud.neutron.all("networks").filter(|network| network.text("name") == "net").collect();
+        let [network] = networks[..] else { return Err(format!("{} networks", networks.len())) };
+        let found = ["network_id", "cidr", "gateway_ip", "dns_nameservers", "enable_dhcp"];
+        let found = found.map(|name| subnet.body.get(name).cloned().unwrap_or_default());
+        let (on, range) = (json!(network.id), json!("10.0.0.0/24"));
+        let wanted = match phase {
+            Phase::Create => [on, range, json!("10.0.0.1"), json!(["10.9.9.9"]), json!(true)],
+            _ => [on, range, json!(null), json!([]), json!(false)],
+        };
+        if found == wanted { Ok(()) } else { Err(format!("{found:?} instead of {wanted:?}")) }
+    }
+}
