@@ -92,7 +92,10 @@ impl<'a> Handout<'a> {
         let secret = own(&self.api, self.namespace).await?;
         let mut held = secret.as_ref().map(Held::of).unwrap_or_default();
         let ours = self.credentials().await?;
-        let in_use = held.login.as_ref().and_then(|login| ours.iter().find(|credential| credential.id == login.id));
+        let in_use = match &held.login {
+            Some(login) => self.find(&ours, &login.id).await?,
+            None => None,
+        };
         if let (Some(login), Some(current), None) = (&held.login, in_use, &held.next)
             && !is_due(current, now)
         {
@@ -115,10 +118,15 @@ impl<'a> Handout<'a> {
         Ok(())
     }
 
-    /// Ends every credential that was handed out, and removes the Secret.
+    /// Ends every credential that was handed out, and removes the Secret. They are looked for twice: a server behind the
+    /// others may not know yet of one that was made a moment ago.
     pub(super) async fn withdraw(&self) -> Result<(), Stop> {
         for credential in self.credentials().await? {
             self.client.identity().delete_application_credential(self.user, &credential.id).await?;
+        }
+        if let Some(left) = self.credentials().await?.first() {
+            let message = format!("waiting until application credential {} is gone", left.name);
+            return Err(Outcome::waiting(reason::DELETING, message).into());
         }
         remove(&self.api).await?;
         Ok(())
@@ -147,6 +155,21 @@ impl<'a> Handout<'a> {
         let mut all = self.client.identity().list_application_credentials(self.user).await?;
         all.retain(|credential| credential.name.starts_with(&self.prefix));
         Ok(all)
+    }
+
+    /// A credential among those that were listed. One that is missing there and exists says that the list is one of
+    /// before, from which nothing follows.
+    async fn find<'b>(
+        &self,
+        listed: &'b [ApplicationCredential],
+        id: &str,
+    ) -> Result<Option<&'b ApplicationCredential>, Stop> {
+        let found = listed.iter().find(|credential| credential.id == id);
+        if found.is_none() && self.client.identity().get_application_credential(self.user, id).await?.is_some() {
+            let message = format!("Keystone's list of application credentials lacks {id}, which there is");
+            return Err(Failure::new("ListOutdated", message).into());
+        }
+        Ok(found)
     }
 
     /// Ends the ones before, when their time is over.
@@ -233,7 +256,8 @@ async fn own(api: &Api<Secret>, namespace: &str) -> Result<Option<Secret>, Stop>
     Ok(secret)
 }
 
-fn is_ours(secret: &Secret) -> bool {
+/// Whether we made it.
+pub(super) fn is_ours(secret: &impl ResourceExt) -> bool {
     secret.labels().get(MANAGED_BY).is_some_and(|manager| manager == MANAGER)
 }
 

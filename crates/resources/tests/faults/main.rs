@@ -32,8 +32,8 @@ mod undecodable;
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup};
 use credential::CredentialLife;
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
