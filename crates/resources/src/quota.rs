@@ -70,20 +70,20 @@ fn waiting(quotas: &Arc<Quotas>) -> BoxStream<'static, ObjectRef<Namespace>> {
     recoveries
         .then(move |()| {
             let quotas = Arc::clone(&quotas);
-            async move { wake::one_by_one(quotas.concerned(&HashSet::new()).await) }
+            async move { wake::one_by_one(quotas.concerned().await) }
         })
         .flatten()
         .boxed()
 }
 
-/// Namespaces with quotas, now and then, against a new list of the limits: those that had one since the last look too,
-/// for what lifted its limits may have been told by a list of before. Where nobody has quotas a list is made when a
-/// namespace has its turn and the last one is old.
+/// Namespaces with quotas, now and then, against a new list of the limits: those that had one a moment ago too, for what
+/// lifted its limits may have been told by a list of before. Where nobody has quotas a list is made when a namespace has
+/// its turn and the last one is old.
 fn looks(quotas: &Arc<Quotas>, every: Duration) -> BoxStream<'static, ObjectRef<Namespace>> {
     stream::unfold(Arc::clone(quotas), move |quotas| async move {
         sleep(jittered(every)).await;
-        let recent = std::mem::take(&mut *quotas.recent());
-        let concerned = quotas.concerned(&recent).await;
+        let concerned = quotas.concerned().await;
+        quotas.recent().turn();
         if !concerned.is_empty() {
             quotas.ledger.doubt().await;
         }
@@ -103,8 +103,24 @@ struct Quotas {
     events: Events,
     /// By namespace. What is still so is not told again.
     told: Mutex<HashMap<String, HashSet<Told>>>,
-    /// Namespaces that were seen to have quotas of ours since the last look.
-    recent: Mutex<HashSet<String>>,
+    recent: Mutex<Recent>,
+}
+
+/// Namespaces that were seen to have quotas of ours since the last look, and those of the time between the two before.
+#[derive(Default)]
+struct Recent {
+    now: HashSet<String>,
+    before: HashSet<String>,
+}
+
+impl Recent {
+    fn turn(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    fn contains(&self, namespace: &str) -> bool {
+        self.now.contains(namespace) || self.before.contains(namespace)
+    }
 }
 
 impl Reconcile<Namespace> for Quotas {
@@ -119,19 +135,19 @@ impl Quotas {
         Self { cloud, store, ledger: Ledger::default(), events, told: Mutex::default(), recent: Mutex::default() }
     }
 
-    fn recent(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Namespaces that have quotas of ours, or limits from when they had, and those of a set.
-    async fn concerned(&self, recent: &HashSet<String>) -> Vec<ObjectRef<Namespace>> {
+    /// Namespaces that have quotas of ours or had them a moment ago, or limits from when they had.
+    async fn concerned(&self) -> Vec<ObjectRef<Namespace>> {
         let limited: HashSet<_> = self.ledger.limited().await.into_iter().collect();
         let wanted = Wanted::of(&self.store.all()).quotas;
         let declaring: HashSet<_> = wanted.iter().filter_map(|quota| quota.namespace()).collect();
         let is_concerned = |namespace: &Arc<NamespaceMeta>| {
             let name = namespace.name_any();
             declaring.contains(&name)
-                || recent.contains(&name)
+                || self.recent().contains(&name)
                 || namespace.annotations().get(PROJECT_ID).is_some_and(|project| limited.contains(project))
         };
         self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| wake::reference(&namespace)).collect()
@@ -144,7 +160,7 @@ impl Quotas {
         let mut wanted = Wanted::of(&quotas);
         let mut faults = std::mem::take(&mut wanted.faults);
         if !wanted.is_empty() {
-            self.recent().insert(name.clone());
+            self.recent().now.insert(name.clone());
         }
         let result = self.converge(namespace, &wanted, &mut faults).await.or_else(|stop| {
             if stop.casts_doubt_on_the_token() {
@@ -158,8 +174,8 @@ impl Quotas {
         }
         self.warn(&name, &faults, matches!(result, Ok(Outcome::Done { .. }))).await;
         match result {
-            // nothing of the namespace's waits for it: no reason to trouble anybody
-            Err(failure) if wanted.is_empty() => {
+            // nothing of the namespace's waits for it, and no limit is to be lifted: no reason to trouble anybody
+            Err(failure) if wanted.is_empty() && !self.recent().contains(&name) => {
                 Ok(Outcome::waiting(reason::CLOUD_UNAVAILABLE, failure.message()).within(Duration::from_mins(1)))
             }
             result => result,

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ObjectMeta, Preconditions},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions},
 };
 use kupenstack_api::{MANAGER, resources::CREDENTIAL_SECRET};
 use kupenstack_core::{Outcome, reason};
@@ -32,6 +32,10 @@ const GRACE: Duration = Duration::from_hours(24);
 const LIFE: Duration = Duration::from_hours(37 * 24);
 /// Name of the cloud in the `clouds.yaml`, the one that tools take when none is named.
 const CLOUD: &str = "openstack";
+/// The Secret's type, the one that we may write.
+const TYPE: &str = "Opaque";
+/// Field manager of an empty Secret. Applied by the manager of its content, an empty one would take that away.
+const CLAIMER: &str = "kupenstack-claim";
 /// Label of what we made.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Annotation with the name of a credential that is being made.
@@ -100,22 +104,21 @@ impl<'a> Handout<'a> {
             && !is_due(current, now)
         {
             let wanted = self.secret(Some(login), None)?;
-            if secret.is_none_or(|secret| secret.data != wanted.data) {
-                apply::apply(&self.api, CREDENTIAL_SECRET, &wanted).await?;
+            if let Some(secret) = secret.filter(|secret| secret.data != wanted.data) {
+                self.write(&secret, wanted).await?;
             }
             return self.end_former(&ours, current, now).await;
         }
-        let next = match held.next.take() {
-            Some(next) => next,
-            None => self.begin(held.login.as_ref()).await?,
+        let (secret, next) = match (secret, held.next.take()) {
+            (Some(secret), Some(next)) => (secret, next),
+            (secret, _) => self.begin(secret, held.login.as_ref()).await?,
         };
         let made = match ours.into_iter().find(|credential| credential.name == next.name) {
             Some(made) => made,
             None => self.make(&next, now).await?,
         };
         let done = self.secret(Some(&Login { id: made.id, secret: next.secret }), None)?;
-        apply::apply(&self.api, CREDENTIAL_SECRET, &done).await?;
-        Ok(())
+        self.write(&secret, done).await.map(drop)
     }
 
     /// Ends every credential that was handed out, and removes the Secret. They are looked for twice: a server behind the
@@ -133,11 +136,33 @@ impl<'a> Handout<'a> {
     }
 
     /// Writes down what is going to be made. What is in use stays so meanwhile.
-    async fn begin(&self, in_use: Option<&Login>) -> Result<Next, Stop> {
+    async fn begin(&self, secret: Option<Secret>, in_use: Option<&Login>) -> Result<(Secret, Next), Stop> {
+        let secret = match secret {
+            Some(secret) => secret,
+            None => self.claim().await?,
+        };
         let name = format!("{}{}", self.prefix, random_text(8));
         let next = Next { name, secret: random_text(SECRET_LENGTH).into() };
-        apply::apply(&self.api, CREDENTIAL_SECRET, &self.secret(in_use, Some(&next))?).await?;
-        Ok(next)
+        let begun = self.write(&secret, self.secret(in_use, Some(&next))?).await?;
+        Ok((begun, next))
+    }
+
+    /// Makes a Secret that tells no more than whose it is, since what it is to hold can be written only once into one
+    /// that is there. It is applied, for a creation is nothing that could be allowed for a single name.
+    async fn claim(&self) -> Result<Secret, Stop> {
+        let claim = Secret { metadata: self.metadata(), type_: Some(TYPE.to_owned()), ..Secret::default() };
+        let secret = self.api.patch(CREDENTIAL_SECRET, &PatchParams::apply(CLAIMER), &Patch::Apply(&claim)).await?;
+        if secret.data.as_ref().is_some_and(|data| !data.is_empty()) {
+            return Err(Failure::new("KubernetesConflict", "the Secret was made by another hand meanwhile").into());
+        }
+        Ok(secret)
+    }
+
+    /// Writes the Secret, if it still is as it was read: of two operators that take themselves for the only one, one
+    /// makes a credential.
+    async fn write(&self, read: &Secret, mut secret: Secret) -> Result<Secret, Stop> {
+        (secret.metadata.uid, secret.metadata.resource_version) = (read.uid(), read.resource_version());
+        Ok(apply::apply(&self.api, CREDENTIAL_SECRET, &secret).await?)
     }
 
     async fn make(&self, next: &Next, now: Timestamp) -> Result<ApplicationCredential, Stop> {
@@ -209,14 +234,18 @@ impl<'a> Handout<'a> {
         if let Some(next) = next {
             add(NEXT_SECRET, next.secret.expose_secret());
         }
-        let metadata = ObjectMeta {
+        let annotations = next.map(|next| [(NEXT.to_owned(), next.name.clone())].into());
+        let metadata = ObjectMeta { annotations, ..self.metadata() };
+        Ok(Secret { metadata, data: Some(data), type_: Some(TYPE.to_owned()), ..Secret::default() })
+    }
+
+    fn metadata(&self) -> ObjectMeta {
+        ObjectMeta {
             name: Some(CREDENTIAL_SECRET.to_owned()),
             namespace: Some(self.namespace.to_owned()),
             labels: Some([(MANAGED_BY.to_owned(), MANAGER.to_owned())].into()),
-            annotations: next.map(|next| [(NEXT.to_owned(), next.name.clone())].into()),
             ..ObjectMeta::default()
-        };
-        Ok(Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() })
+        }
     }
 }
 
