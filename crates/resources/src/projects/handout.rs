@@ -178,7 +178,7 @@ impl<'a> Handout<'a> {
 
     async fn credentials(&self) -> Result<Vec<ApplicationCredential>, Stop> {
         let mut all = self.client.identity().list_application_credentials(self.user).await?;
-        all.retain(|credential| credential.name.starts_with(&self.prefix));
+        all.retain(|credential| self.is_ours(credential));
         Ok(all)
     }
 
@@ -189,12 +189,19 @@ impl<'a> Handout<'a> {
         listed: &'b [ApplicationCredential],
         id: &str,
     ) -> Result<Option<&'b ApplicationCredential>, Stop> {
-        let found = listed.iter().find(|credential| credential.id == id);
-        if found.is_none() && self.client.identity().get_application_credential(self.user, id).await?.is_some() {
+        if let Some(found) = listed.iter().find(|credential| credential.id == id) {
+            return Ok(Some(found));
+        }
+        let single = self.client.identity().get_application_credential(self.user, id).await?;
+        if single.is_some_and(|credential| self.is_ours(&credential)) {
             let message = format!("Keystone's list of application credentials lacks {id}, which there is");
             return Err(Failure::new("ListOutdated", message).into());
         }
-        Ok(found)
+        Ok(None)
+    }
+
+    fn is_ours(&self, credential: &ApplicationCredential) -> bool {
+        credential.name.starts_with(&self.prefix)
     }
 
     /// Ends the ones before, when their time is over.
