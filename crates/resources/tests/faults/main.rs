@@ -172,6 +172,5 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ProjectLife),
         outage::is_survived(cluster, CredentialLife),
-        outage::is_survived(cluster, QuotaLife),
     );
 }
