@@ -32,7 +32,7 @@ use kupenstack_api::{
     resources::{APPLICATION_CREDENTIAL, APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET, PROJECT_ID, PROJECT_NAME},
 };
 use kupenstack_core::{Outcome, reason};
-use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, apply, changes_of};
+use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, Shared, apply};
 use serde_json::json;
 
 pub(crate) use self::home::Home;
@@ -77,7 +77,7 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
         .trigger(turned(&cloud))
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
-        .trigger(handed_out(&cloud, &context));
+        .trigger(handed_out(&projects.handouts));
     let controller =
         HELD.iter().fold(controller, |controller, kind| controller.trigger((kind.emptied)(&cloud, &context)));
     controller.run(projects, context).await;
@@ -105,10 +105,8 @@ fn waiting(cloud: &Arc<Cloud>) -> BoxStream<'static, ObjectRef<Namespace>> {
 }
 
 /// Namespaces whose Secret with an application credential was changed or deleted.
-fn handed_out(cloud: &Arc<Cloud>, context: &Context) -> BoxStream<'static, ObjectRef<Namespace>> {
-    let api: Api<PartialObjectMeta<Secret>> = Api::all(cloud.kubernetes());
-    let named = watcher::Config::default().fields(&format!("metadata.name={CREDENTIAL_SECRET}"));
-    changes_of(api, named, context, |secret| secret.namespace().iter().map(|name| ObjectRef::new(name)).collect())
+fn handed_out(handouts: &Arc<Shared<SecretMeta>>) -> BoxStream<'static, ObjectRef<Namespace>> {
+    handouts.changes(|secret, _| secret.namespace.iter().map(|name| ObjectRef::new(name)).collect())
 }
 
 /// The project that a namespace's annotation tells of, which anybody may have written.
@@ -116,8 +114,13 @@ fn recorded(namespace: &Namespace) -> Option<&str> {
     namespace.annotations().get(PROJECT_ID).map(String::as_str)
 }
 
+/// A Secret without what is in it.
+type SecretMeta = PartialObjectMeta<Secret>;
+
 struct Projects {
     cloud: Arc<Cloud>,
+    /// The Secrets of the name that ours with application credentials have.
+    handouts: Arc<Shared<SecretMeta>>,
     census: Arc<Census<Home>>,
     api: Api<Namespace>,
     events: Events,
@@ -141,8 +144,10 @@ impl Reconcile<Namespace> for Projects {
 
 impl Projects {
     fn new(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: &Context) -> Self {
-        let api = Api::all(cloud.kubernetes());
-        Self { cloud, census, api, events: Events::new(context.client.clone()), verified: Mutex::default() }
+        let (api, secrets) = (Api::all(cloud.kubernetes()), Api::all(cloud.kubernetes()));
+        let named = watcher::Config::default().fields(&format!("metadata.name={CREDENTIAL_SECRET}"));
+        let handouts = Shared::start(secrets, named, context);
+        Self { cloud, handouts, census, api, events: Events::new(context.client.clone()), verified: Mutex::default() }
     }
 
     async fn pass(&self, namespace: &Namespace) -> Result<Outcome, Failure> {
@@ -185,15 +190,15 @@ impl Projects {
             None => self.settle(site, &credentials, &password).await?,
         };
         let annotations = [(PROJECT_ID, place.project.as_str()), (PROJECT_NAME, &place.project_name)];
-        let handed_out = Some((APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET))
-            .filter(|_| is_requested(namespace) || namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET));
+        let is_told = is_requested(namespace) || namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET);
+        let told = Some((APPLICATION_CREDENTIAL_SECRET, CREDENTIAL_SECRET)).filter(|_| is_told);
         // before anything is handed out, so that it is known that there is something to be withdrawn
-        self.annotate(namespace, &annotations.into_iter().chain(handed_out).collect::<Vec<_>>()).await?;
+        self.annotate(namespace, &annotations.into_iter().chain(told).collect::<Vec<_>>()).await?;
         self.tell(namespace, &place).await;
-        if handed_out.is_some() {
+        if is_told || self.has_handout(namespace) {
             self.hand_out(namespace, site, &place.user).await?;
         }
-        if handed_out.is_some() && !is_requested(namespace) {
+        if is_told && !is_requested(namespace) {
             self.annotate(namespace, &annotations).await?;
         }
         Ok(Outcome::ready(format!("project {}", place.project_name)))
@@ -240,6 +245,13 @@ impl Projects {
             result => result?,
         }
         Ok(Place { project: project.id, project_name: project.name, user: user.id, found })
+    }
+
+    /// Whether there is a Secret of ours with an application credential. Whoever may edit the namespace can have removed
+    /// every annotation that tells of it.
+    fn has_handout(&self, namespace: &Namespace) -> bool {
+        let key = ObjectRef::new(CREDENTIAL_SECRET).within(&namespace.name_any());
+        self.handouts.get(&key).is_some_and(|secret| handout::is_ours(&*secret))
     }
 
     /// Hands out the application credential that is requested, or withdraws one that is not any more.
@@ -323,7 +335,7 @@ impl Projects {
                 Credentials::new(&self.cloud, &site, &Tenant::new(namespace, &site)).delete().await?;
             }
             if namespace.metadata.deletion_timestamp.is_none() {
-                if namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET) {
+                if namespace.annotations().contains_key(APPLICATION_CREDENTIAL_SECRET) || self.has_handout(namespace) {
                     handout::remove(&Api::namespaced(self.cloud.kubernetes(), &namespace.name_any())).await?;
                 }
                 self.annotate(namespace, &[]).await?;

@@ -12,7 +12,7 @@ mod wanted;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -76,11 +76,14 @@ fn waiting(quotas: &Arc<Quotas>) -> BoxStream<'static, ObjectRef<Namespace>> {
         .boxed()
 }
 
-/// Namespaces with quotas, now and then, against a new list of the limits. Where nobody has quotas nothing is listed.
+/// Namespaces with quotas, now and then, against a new list of the limits: those that had one a moment ago too, for what
+/// lifted its limits may have been told by a list of before. Where nobody has quotas a list is made when a namespace has
+/// its turn and the last one is old.
 fn looks(quotas: &Arc<Quotas>, every: Duration) -> BoxStream<'static, ObjectRef<Namespace>> {
     stream::unfold(Arc::clone(quotas), move |quotas| async move {
         sleep(jittered(every)).await;
         let concerned = quotas.concerned().await;
+        quotas.recent().turn();
         if !concerned.is_empty() {
             quotas.ledger.doubt().await;
         }
@@ -100,6 +103,24 @@ struct Quotas {
     events: Events,
     /// By namespace. What is still so is not told again.
     told: Mutex<HashMap<String, HashSet<Told>>>,
+    recent: Mutex<Recent>,
+}
+
+/// Namespaces that were seen to have quotas of ours since the last look, and those of the time between the two before.
+#[derive(Default)]
+struct Recent {
+    now: HashSet<String>,
+    before: HashSet<String>,
+}
+
+impl Recent {
+    fn turn(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    fn contains(&self, namespace: &str) -> bool {
+        self.now.contains(namespace) || self.before.contains(namespace)
+    }
 }
 
 impl Reconcile<Namespace> for Quotas {
@@ -111,16 +132,22 @@ impl Reconcile<Namespace> for Quotas {
 impl Quotas {
     fn new(cloud: Arc<Cloud>, store: Arc<Shared<ResourceQuota>>, context: &Context) -> Self {
         let events = Events::new(context.client.clone());
-        Self { cloud, store, ledger: Ledger::default(), events, told: Mutex::default() }
+        Self { cloud, store, ledger: Ledger::default(), events, told: Mutex::default(), recent: Mutex::default() }
     }
 
-    /// Namespaces that have quotas of ours, or limits from when they had.
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Namespaces that have quotas of ours or had them a moment ago, or limits from when they had.
     async fn concerned(&self) -> Vec<ObjectRef<Namespace>> {
         let limited: HashSet<_> = self.ledger.limited().await.into_iter().collect();
         let wanted = Wanted::of(&self.store.all()).quotas;
         let declaring: HashSet<_> = wanted.iter().filter_map(|quota| quota.namespace()).collect();
         let is_concerned = |namespace: &Arc<NamespaceMeta>| {
-            declaring.contains(&namespace.name_any())
+            let name = namespace.name_any();
+            declaring.contains(&name)
+                || self.recent().contains(&name)
                 || namespace.annotations().get(PROJECT_ID).is_some_and(|project| limited.contains(project))
         };
         self.cloud.namespaces().into_iter().filter(is_concerned).map(|namespace| wake::reference(&namespace)).collect()
@@ -132,6 +159,9 @@ impl Quotas {
         quotas.retain(|quota| quota.metadata.namespace.as_ref() == Some(&name));
         let mut wanted = Wanted::of(&quotas);
         let mut faults = std::mem::take(&mut wanted.faults);
+        if !wanted.is_empty() {
+            self.recent().now.insert(name.clone());
+        }
         let result = self.converge(namespace, &wanted, &mut faults).await.or_else(|stop| {
             if stop.casts_doubt_on_the_token() {
                 self.cloud.distrust_admin();
@@ -144,8 +174,8 @@ impl Quotas {
         }
         self.warn(&name, &faults, matches!(result, Ok(Outcome::Done { .. }))).await;
         match result {
-            // nothing of the namespace's waits for it: no reason to trouble anybody
-            Err(failure) if wanted.is_empty() => {
+            // nothing of the namespace's waits for it, and no limit is to be lifted: no reason to trouble anybody
+            Err(failure) if wanted.is_empty() && !self.recent().contains(&name) => {
                 Ok(Outcome::waiting(reason::CLOUD_UNAVAILABLE, failure.message()).within(Duration::from_mins(1)))
             }
             result => result,

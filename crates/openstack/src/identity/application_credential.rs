@@ -56,6 +56,15 @@ impl Identity {
         Ok(self.service.get_member(&segments, "application_credentials").await?.unwrap_or_default())
     }
 
+    /// A user's application credential; none if there is no such.
+    pub async fn get_application_credential(
+        &self,
+        user_id: &str,
+        id: &str,
+    ) -> Result<Option<ApplicationCredential>, Error> {
+        self.service.get_member(&["users", user_id, "application_credentials", id], "application_credential").await
+    }
+
     /// Makes an application credential. Only the user itself may; a name that it has used is a conflict.
     pub async fn create_application_credential(
         &self,

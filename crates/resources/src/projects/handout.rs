@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ObjectMeta, Preconditions},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions},
 };
 use kupenstack_api::{MANAGER, resources::CREDENTIAL_SECRET};
 use kupenstack_core::{Outcome, reason};
@@ -32,6 +32,10 @@ const GRACE: Duration = Duration::from_hours(24);
 const LIFE: Duration = Duration::from_hours(37 * 24);
 /// Name of the cloud in the `clouds.yaml`, the one that tools take when none is named.
 const CLOUD: &str = "openstack";
+/// The Secret's type, the one that we may write.
+const TYPE: &str = "Opaque";
+/// Field manager of an empty Secret. Applied by the manager of its content, an empty one would take that away.
+const CLAIMER: &str = "kupenstack-claim";
 /// Label of what we made.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Annotation with the name of a credential that is being made.
@@ -92,44 +96,73 @@ impl<'a> Handout<'a> {
         let secret = own(&self.api, self.namespace).await?;
         let mut held = secret.as_ref().map(Held::of).unwrap_or_default();
         let ours = self.credentials().await?;
-        let in_use = held.login.as_ref().and_then(|login| ours.iter().find(|credential| credential.id == login.id));
+        let in_use = match &held.login {
+            Some(login) => self.find(&ours, &login.id).await?,
+            None => None,
+        };
         if let (Some(login), Some(current), None) = (&held.login, in_use, &held.next)
             && !is_due(current, now)
         {
             let wanted = self.secret(Some(login), None)?;
-            if secret.is_none_or(|secret| secret.data != wanted.data) {
-                apply::apply(&self.api, CREDENTIAL_SECRET, &wanted).await?;
+            if let Some(secret) = secret.filter(|secret| secret.data != wanted.data) {
+                self.write(&secret, wanted).await?;
             }
             return self.end_former(&ours, current, now).await;
         }
-        let next = match held.next.take() {
-            Some(next) => next,
-            None => self.begin(held.login.as_ref()).await?,
+        let (secret, next) = match (secret, held.next.take()) {
+            (Some(secret), Some(next)) => (secret, next),
+            (secret, _) => self.begin(secret, held.login.as_ref()).await?,
         };
         let made = match ours.into_iter().find(|credential| credential.name == next.name) {
             Some(made) => made,
             None => self.make(&next, now).await?,
         };
         let done = self.secret(Some(&Login { id: made.id, secret: next.secret }), None)?;
-        apply::apply(&self.api, CREDENTIAL_SECRET, &done).await?;
-        Ok(())
+        self.write(&secret, done).await.map(drop)
     }
 
-    /// Ends every credential that was handed out, and removes the Secret.
+    /// Ends every credential that was handed out, and removes the Secret. They are looked for twice: a server behind the
+    /// others may not know yet of one that was made a moment ago.
     pub(super) async fn withdraw(&self) -> Result<(), Stop> {
         for credential in self.credentials().await? {
             self.client.identity().delete_application_credential(self.user, &credential.id).await?;
+        }
+        if let Some(left) = self.credentials().await?.first() {
+            let message = format!("waiting until application credential {} is gone", left.name);
+            return Err(Outcome::waiting(reason::DELETING, message).into());
         }
         remove(&self.api).await?;
         Ok(())
     }
 
     /// Writes down what is going to be made. What is in use stays so meanwhile.
-    async fn begin(&self, in_use: Option<&Login>) -> Result<Next, Stop> {
+    async fn begin(&self, secret: Option<Secret>, in_use: Option<&Login>) -> Result<(Secret, Next), Stop> {
+        let secret = match secret {
+            Some(secret) => secret,
+            None => self.claim().await?,
+        };
         let name = format!("{}{}", self.prefix, random_text(8));
         let next = Next { name, secret: random_text(SECRET_LENGTH).into() };
-        apply::apply(&self.api, CREDENTIAL_SECRET, &self.secret(in_use, Some(&next))?).await?;
-        Ok(next)
+        let begun = self.write(&secret, self.secret(in_use, Some(&next))?).await?;
+        Ok((begun, next))
+    }
+
+    /// Makes a Secret that tells no more than whose it is, since what it is to hold can be written only once into one
+    /// that is there. It is applied, for a creation is nothing that could be allowed for a single name.
+    async fn claim(&self) -> Result<Secret, Stop> {
+        let claim = Secret { metadata: self.metadata(), type_: Some(TYPE.to_owned()), ..Secret::default() };
+        let secret = self.api.patch(CREDENTIAL_SECRET, &PatchParams::apply(CLAIMER), &Patch::Apply(&claim)).await?;
+        if secret.data.as_ref().is_some_and(|data| !data.is_empty()) {
+            return Err(Failure::new("KubernetesConflict", "the Secret was made by another hand meanwhile").into());
+        }
+        Ok(secret)
+    }
+
+    /// Writes the Secret, if it still is as it was read: of two operators that take themselves for the only one, one
+    /// makes a credential.
+    async fn write(&self, read: &Secret, mut secret: Secret) -> Result<Secret, Stop> {
+        (secret.metadata.uid, secret.metadata.resource_version) = (read.uid(), read.resource_version());
+        Ok(apply::apply(&self.api, CREDENTIAL_SECRET, &secret).await?)
     }
 
     async fn make(&self, next: &Next, now: Timestamp) -> Result<ApplicationCredential, Stop> {
@@ -145,8 +178,30 @@ impl<'a> Handout<'a> {
 
     async fn credentials(&self) -> Result<Vec<ApplicationCredential>, Stop> {
         let mut all = self.client.identity().list_application_credentials(self.user).await?;
-        all.retain(|credential| credential.name.starts_with(&self.prefix));
+        all.retain(|credential| self.is_ours(credential));
         Ok(all)
+    }
+
+    /// A credential among those that were listed. One that is missing there and exists says that the list is one of
+    /// before, from which nothing follows.
+    async fn find<'b>(
+        &self,
+        listed: &'b [ApplicationCredential],
+        id: &str,
+    ) -> Result<Option<&'b ApplicationCredential>, Stop> {
+        if let Some(found) = listed.iter().find(|credential| credential.id == id) {
+            return Ok(Some(found));
+        }
+        let single = self.client.identity().get_application_credential(self.user, id).await?;
+        if single.is_some_and(|credential| self.is_ours(&credential)) {
+            let message = format!("Keystone's list of application credentials lacks {id}, which there is");
+            return Err(Failure::new("ListOutdated", message).into());
+        }
+        Ok(None)
+    }
+
+    fn is_ours(&self, credential: &ApplicationCredential) -> bool {
+        credential.name.starts_with(&self.prefix)
     }
 
     /// Ends the ones before, when their time is over.
@@ -186,14 +241,18 @@ impl<'a> Handout<'a> {
         if let Some(next) = next {
             add(NEXT_SECRET, next.secret.expose_secret());
         }
-        let metadata = ObjectMeta {
+        let annotations = next.map(|next| [(NEXT.to_owned(), next.name.clone())].into());
+        let metadata = ObjectMeta { annotations, ..self.metadata() };
+        Ok(Secret { metadata, data: Some(data), type_: Some(TYPE.to_owned()), ..Secret::default() })
+    }
+
+    fn metadata(&self) -> ObjectMeta {
+        ObjectMeta {
             name: Some(CREDENTIAL_SECRET.to_owned()),
             namespace: Some(self.namespace.to_owned()),
             labels: Some([(MANAGED_BY.to_owned(), MANAGER.to_owned())].into()),
-            annotations: next.map(|next| [(NEXT.to_owned(), next.name.clone())].into()),
             ..ObjectMeta::default()
-        };
-        Ok(Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() })
+        }
     }
 }
 
@@ -233,7 +292,8 @@ async fn own(api: &Api<Secret>, namespace: &str) -> Result<Option<Secret>, Stop>
     Ok(secret)
 }
 
-fn is_ours(secret: &Secret) -> bool {
+/// Whether we made it.
+pub(super) fn is_ours(secret: &impl ResourceExt) -> bool {
     secret.labels().get(MANAGED_BY).is_some_and(|manager| manager == MANAGER)
 }
 

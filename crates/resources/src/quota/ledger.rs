@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use futures::{StreamExt, TryStreamExt};
@@ -19,13 +20,17 @@ use crate::{
     stop::Stop,
 };
 
-/// Keeps the last list until it is doubted.
+/// How long a list counts in which nothing is ours: it may have been one of before.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// Keeps the last list until it is doubted, or old.
 #[derive(Default)]
 pub(super) struct Ledger(Mutex<Option<Arc<Page>>>);
 
 /// The limits that keys of ours can become.
 pub(super) struct Page {
     site: Site,
+    began: Instant,
     /// By project, and by the name of the key.
     limits: HashMap<String, BTreeMap<&'static str, Limit>>,
 }
@@ -34,9 +39,10 @@ impl Ledger {
     /// The last list of this cloud, or a new one. However many want one, one asks.
     pub(super) async fn page(&self, cloud: &Cloud, site: &Site) -> Result<Arc<Page>, Stop> {
         let mut held = self.0.lock().await;
-        if let Some(page) = held.as_ref().filter(|page| page.site == *site) {
+        if let Some(page) = held.as_ref().filter(|page| page.site == *site && page.began.elapsed() < LONGEST) {
             return Ok(Arc::clone(page));
         }
+        let began = Instant::now();
         let mut limits: HashMap<String, BTreeMap<&'static str, Limit>> = HashMap::new();
         let identity = cloud.admin(site).await?.identity();
         let catalogue = Catalogue::look(&identity, cloud.admin_config(site).await?.region).await?;
@@ -47,7 +53,7 @@ impl Ledger {
                 limits.entry(project).or_default().entry(key.name).or_insert(limit);
             }
         }
-        let page = Arc::new(Page { site: site.clone(), limits });
+        let page = Arc::new(Page { site: site.clone(), began, limits });
         *held = Some(Arc::clone(&page));
         Ok(page)
     }

@@ -10,6 +10,7 @@ mod check;
 mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
+mod credential;
 mod flavor;
 mod image;
 mod life;
@@ -20,6 +21,7 @@ mod patience;
 mod point;
 mod project;
 mod queue;
+mod quota;
 mod run;
 mod security_group;
 mod stage;
@@ -31,11 +33,13 @@ mod undecodable;
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
+use credential::CredentialLife;
 use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup, Subnet};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
 use project::ProjectLife;
+use quota::QuotaLife;
 use stage::Surroundings;
 use suite::Suite;
 use tokio::runtime::Runtime;
@@ -105,6 +109,16 @@ async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_an_application_credentials_life_is_survived() {
+    is_survived(CredentialLife).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_quotas_life_is_survived() {
+    is_survived(QuotaLife).await;
+}
+
 /// Death after each write of a life in certain surroundings.
 async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
     let choose = Point::is_death_after_a_write;
@@ -125,6 +139,8 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
+        deaths_are_survived(CredentialLife, late, title),
+        deaths_are_survived(QuotaLife, late, title),
     );
 }
 
@@ -140,6 +156,8 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
+        deaths_are_survived(CredentialLife, two, title),
+        deaths_are_survived(QuotaLife, two, title),
     );
 }
 
@@ -162,5 +180,6 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
         outage::is_survived(cluster, ProjectLife),
+        outage::is_survived(cluster, CredentialLife),
     );
 }

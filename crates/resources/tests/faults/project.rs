@@ -2,7 +2,7 @@
 
 use kube::{
     ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use kupenstack_api::resources::PROJECT_ID;
 use kupenstack_openstack::CloudConfig;
@@ -56,12 +56,7 @@ impl Life for ProjectLife {
     }
 
     async fn nudge(&self, stage: &Stage) {
-        let patch = json!({"metadata": {"annotations": {"test/nudge": stage.cluster.number().to_string()}}});
-        attempt(|| async {
-            let nudged = stage.namespaces().patch(&stage.name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-            nudged.map(drop)
-        })
-        .await;
+        stage.nudge().await;
     }
 
     async fn settled(&self, stage: &Stage, phase: Phase) {

@@ -12,14 +12,14 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use kupenstack_api::resources::PROJECT_ID;
 use kupenstack_testkit::{
     sim::{Sim, SimOptions},
     tap::{Route, Tap, TapOptions},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     check::Census,
@@ -132,6 +132,23 @@ impl Stage {
         appears(self.namespaces(), &self.name, |namespace| namespace.annotations().contains_key(PROJECT_ID)).await;
     }
 
+    /// Secrets that the namespace's own people read.
+    pub(crate) fn own_secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Annotates the namespace.
+    pub(crate) async fn annotate(&self, annotations: Value) {
+        let (api, params) = (self.namespaces(), PatchParams::default());
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        attempt(|| async { api.patch(&self.name, &params, &patch).await.map(drop) }).await;
+    }
+
+    /// Has the namespace looked at without a change.
+    pub(crate) async fn nudge(&self) {
+        self.annotate(json!({"test/nudge": self.cluster.number().to_string()})).await;
+    }
+
     /// Waits until nothing was asked for a while.
     pub(crate) async fn rests(&self) {
         let asked = || (self.tap.requests(), self.sim.cloud().journal.total());
@@ -144,8 +161,7 @@ impl Stage {
 
     /// Everything that there is, in the cloud and of the operator's own.
     pub(crate) async fn census(&self) -> Census {
-        let (of_cloud, all) = (self.secrets(), ListParams::default());
-        let of_users: Api<Secret> = Api::namespaced(self.client.clone(), &self.name);
+        let (of_cloud, of_users, all) = (self.secrets(), self.own_secrets(), ListParams::default());
         let own = format!("-{}", self.name);
         let secrets = answered(|| of_cloud.list_metadata(&all)).await;
         let secrets = secrets.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).count()
@@ -165,6 +181,7 @@ impl Stage {
             ("projects", keystone("projects")),
             ("users", keystone("users")),
             ("application credentials", keystone("application_credentials")),
+            ("limits", keystone("limits")),
             ("grants", cloud.keystone.grants().count()),
             ("Secrets", secrets),
             ("files", files),

@@ -111,6 +111,37 @@ async fn it_is_withdrawn_when_nobody_asks_any_more() {
     handed_out(&tenant, "").await;
 }
 
+/// As somebody does who writes the whole namespace anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_withdrawn_when_every_annotation_is_removed_at_once() {
+    let tenant = asking(world::shared().await).await;
+    handed_out(&tenant, "").await;
+    tenant.annotate(json!({REQUEST: null, WHERE: null})).await;
+    until_there_are(&tenant, 0).await;
+    eventually("no Secret", async || secrets(&tenant).get_opt(CREDENTIAL_SECRET).await.unwrap().is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_before_neither_replaces_a_credential_nor_leaves_one_behind() {
+    let world = world::shared().await;
+    let tenant = asking(world).await;
+    let first = credential_id(&handed_out(&tenant, "").await);
+    let of_before = || Rule::on("identity", "GET", POST, Effect::Stale { seconds: 3600.0 });
+    let project = tenant.project().await;
+    world.fail_next(of_before().in_project(&project));
+    let asked = world.asked(&first);
+    nudge(&tenant).await;
+    eventually("a look at the one in use", async || world.asked(&first) > asked).await;
+    tenant.annotate(json!({"test/label": "1"})).await;
+    assert_eq!(credential_id(&handed_out(&tenant, "").await), first);
+    assert_eq!(in_keystone(&tenant).len(), 1);
+
+    world.fail_next(of_before().in_project(&project));
+    tenant.annotate(json!({REQUEST: null})).await;
+    tenant.until_namespace(|namespace| !namespace.annotations().contains_key(WHERE)).await;
+    assert!(in_keystone(&tenant).is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_secret_is_a_request_for_another_one() {
     let tenant = asking(world::shared().await).await;

@@ -237,6 +237,38 @@ async fn a_limit_of_another_region_is_none_whosever_it_is() {
     operator.stop().await;
 }
 
+/// A server behind the others shows no limit yet when the quota is removed that it was made for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_before_leaves_no_limit_behind() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    register(&world);
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    declare(&tenant, "images", &json!({"kupenstack.io/images": "5"})).await;
+    until_limited(&tenant, &[(COUNT, 5)]).await;
+    world.sim.cloud().faults.add(Rule::on("identity", "GET", "/v3/limits", Effect::Stale { seconds: 3600.0 }).times(1));
+    withdraw(&tenant, "images").await;
+    until_limited(&tenant, &[]).await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_lifted_as_soon_as_keystone_takes_the_token_again() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    register(&world);
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    declare(&tenant, "images", &json!({"kupenstack.io/images": "5"})).await;
+    until_limited(&tenant, &[(COUNT, 5)]).await;
+    let refused = Rule::on("identity", "GET", "/v3/limits", Effect::refusal_saying(401, "not now"));
+    world.sim.cloud().faults.add(refused.times(6));
+    withdraw(&tenant, "images").await;
+    until_limited(&tenant, &[]).await;
+    operator.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn quotas_that_are_refused_share_one_list_of_all_limits() {
     let world = World::start().await;

@@ -33,7 +33,8 @@ impl Keystone {
 
     pub(super) fn list_credentials(&mut self, call: &mut Call<'_>) -> Outcome {
         let user = own_or_admin(call, "list_application_credentials")?;
-        let own = self.credentials().into_iter().flat_map(|table| table.by("owner", user));
+        let table = self.credentials().map(|table| table.view(call.as_of));
+        let own = table.iter().flat_map(|table| table.by("owner", user));
         let name = call.request.query("name");
         let own = own.filter(|credential| name.is_none_or(|name| credential.text("name") == name));
         let shown: Vec<Value> = own.map(|credential| shown(credential, call)).collect();
