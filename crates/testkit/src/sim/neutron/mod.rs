@@ -137,13 +137,13 @@ impl Neutron {
         as_of: Option<Timestamp>,
     ) -> impl Fn(&Item) -> Map<String, Value> {
         let parts = kind.parts.as_ref().map(|parts| (parts, self.table(parts.kind).view(as_of)));
+        let for_admins = attributes((kind.views.for_admins)());
         let (is_admin, keeps_dns) = (caller.is_admin(), self.keeps_dns);
         move |item| {
             let mut shown = item.shown();
-            let for_admins = attributes((kind.views.for_admins)());
             if is_admin {
-                for (name, value) in for_admins {
-                    shown.entry(name).or_insert(value);
+                for (name, value) in &for_admins {
+                    shown.entry(name).or_insert_with(|| value.clone());
                 }
             } else {
                 shown.retain(|name, _| !for_admins.contains_key(name));
