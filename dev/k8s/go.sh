@@ -22,3 +22,30 @@ fetch_go() {
   chmod -R u+w "$dir" && chmod -R a+x "$dir/bin" "$dir/pkg/tool"
   export PATH=$dir/bin:$PATH GOTOOLCHAIN=local
 }
+
+# built_once NAME FILE...: what the function build makes of these files in the current folder, in a folder of the cache that
+# is named by their content. Sets BUILT to it.
+built_once() {
+  local name=$1 lock
+  shift
+  BUILT=$CACHE/$name/$(content_hash "$@")
+  if [ ! -d "$BUILT" ]; then
+    need_commands flock=util-linux
+    mkdir -p "$CACHE/$name"
+    exec {lock}>"$CACHE/$name/lock"
+    flock "$lock"
+    [ -d "$BUILT" ] || (build_anew "$name") >&2
+    exec {lock}>&-
+  fi
+  touch "$BUILT"
+}
+
+# The folder appears under its name only when it is complete. Those that nobody used for a day go.
+build_anew() {
+  rm -rf "$BUILT.part"
+  mkdir "$BUILT.part"
+  cd "$BUILT.part"
+  build
+  mv "$BUILT.part" "$BUILT"
+  find "$CACHE/$1" -mindepth 1 -maxdepth 1 -type d -mtime +0 -exec rm -rf {} +
+}

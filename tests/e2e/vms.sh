@@ -1,6 +1,7 @@
 #!/bin/bash
 # VMs by the operator: a cloud whose spec enables what they take, VMs by the openstack command on every node of the
-# cluster, a change that leaves hypervisors alone, removal that waits for VMs and leaves nothing on a node.
+# cluster, the contract of the simulated OpenStack, a change that leaves hypervisors alone, removal that waits for VMs and leaves
+# nothing on a node.
 # On a cluster of dev/k8s/up.sh only; dev/up is run on it unless it has a cloud.
 # dev/test: tier real
 set -euo pipefail
@@ -85,6 +86,7 @@ main() {
   ok "nodes get the label" labelled
   ok "all services are ready" ready
   check_vms
+  ok "the simulated OpenStack answers as this cloud does" "$HERE/contract.sh"
   before=$(revisions)
   ok "VMs outlive all pods of their nodes at once" survive
   ok "and the cloud is well again" ready

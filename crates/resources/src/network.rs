@@ -32,12 +32,18 @@ impl NeutronKind for Network {
     }
 
     fn updates<'a>(target: &'a Target<Self>, network: &'a openstack::Network) -> Vec<Step<'a, ()>> {
-        let changes = Wanted::of(target).changes(network);
-        if changes.is_empty() {
-            return Vec::new();
+        let wanted = Wanted::of(target);
+        let (is_domain_lost, changes) = (wanted.has_lost_domain(network), wanted.changes(network));
+        let mut steps: Vec<Step<'a, ()>> = Vec::new();
+        if !changes.is_empty() {
+            steps.push(async move { Ok(Self::all(&target.client).update(network, &changes).await.map(drop)?) }.boxed());
         }
-        let step = async move { Ok(Self::all(&target.client).update(network, &changes).await.map(drop)?) };
-        vec![step.boxed()]
+        if is_domain_lost {
+            let message = "Neutron keeps no DNS names: remove dnsDomain, or have an administrator add an extension driver \
+                           such as dns_domain_ports";
+            steps.push(async move { Err(Outcome::blocked("DnsNotKept", message).into()) }.boxed());
+        }
+        steps
     }
 
     fn report(network: &openstack::Network, status: &mut NetworkStatus) -> Outcome {

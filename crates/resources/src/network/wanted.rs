@@ -41,11 +41,17 @@ impl Wanted {
         self.declared
     }
 
+    /// Whether a domain is declared for a network that has none: Neutron takes it and forgets it where it keeps no DNS names.
+    pub(super) fn has_lost_domain(&self, network: &openstack::Network) -> bool {
+        let declared = self.declared.dns_domain.as_deref().unwrap_or_default();
+        !declared.is_empty() && network.dns_domain.is_none()
+    }
+
     /// What has to be set of a network.
     pub(super) fn changes(self, network: &openstack::Network) -> NetworkAttributes {
         // what is declared no more goes back to what a new network has, where Neutron has such a thing at all
         let domain = self.declared.dns_domain.or_else(|| self.is_made.then(String::new));
-        let domain = domain.filter(|domain| !domain.is_empty() || network.dns_domain.is_some());
+        let domain = domain.filter(|_| network.dns_domain.is_some());
         let secured = self.declared.port_security_enabled;
         let secured = secured.or(network.port_security_enabled.filter(|_| self.is_made).map(|_| true));
         NetworkAttributes {
@@ -112,6 +118,7 @@ mod tests {
     #[case::mtu_of_others(json!({}), json!({"mtu": 1280}), json!({}))]
     #[case::domain(json!({"dnsDomain": "a."}), json!({}), json!({"dns_domain": "a."}))]
     #[case::no_domain(json!({}), json!({"dns_domain": "a."}), json!({"dns_domain": ""}))]
+    #[case::forgotten(json!({"dnsDomain": "a."}), json!({"dns_domain": null}), json!({}))]
     #[case::insecure(json!({"portSecurity": false}), json!({}), json!({"port_security_enabled": false}))]
     #[case::secure_again(json!({}), json!({"port_security_enabled": false}), json!({"port_security_enabled": true}))]
     fn only_what_differs_is_sent(#[case] spec: Value, #[case] but: Value, #[case] sent: Value) {

@@ -6,7 +6,7 @@ use kube::{
 };
 use kupenstack_api::{FINALIZER, resources::Network};
 use kupenstack_core::ownership::ClusterId;
-use kupenstack_testkit::sim::{Effect, Item, Rule};
+use kupenstack_testkit::sim::{Effect, Item, Rule, SimOptions};
 use serde_json::{Value, json};
 
 use crate::{
@@ -320,4 +320,19 @@ async fn a_cloud_without_neutron_is_not_asked() {
     world.set_services(&[("Keystone", true), ("Glance", true), ("Neutron", true)]).await;
     ready(&tenant, "early").await;
     assert!(named(&world, "unwanted").is_empty());
+}
+
+/// As our own chart configures it: a domain is taken, forgotten and not shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_neutron_that_keeps_no_dns_names_is_not_told_a_domain_again_and_again() {
+    let world = World::start_with(SimOptions { network_dns: false, ..SimOptions::default() }).await;
+    world.declare_cloud().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    create(&tenant, "named", json!({"dnsDomain": "a.example."})).await;
+    let message = says(&tenant, "named", "DnsNotKept").await;
+    assert!(message.contains("remove dnsDomain"), "{message}");
+    patch(&tenant, "named", json!({"spec": {"dnsDomain": null}})).await;
+    ready(&tenant, "named").await;
+    assert_eq!(world.count("PUT", "/v2.0/networks"), 0);
 }

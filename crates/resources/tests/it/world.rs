@@ -63,10 +63,15 @@ pub(crate) async fn shared() -> &'static World {
 impl World {
     /// A cluster and a cloud that nobody has declared yet.
     pub(crate) async fn start() -> Self {
+        Self::start_with(SimOptions::default()).await
+    }
+
+    /// The same with such a cloud.
+    pub(crate) async fn start_with(options: SimOptions) -> Self {
         let cluster = Cluster::start().await;
         let kubeconfig = Kubeconfig::read_from(cluster.plane.kubeconfig_path()).unwrap();
         let kubernetes = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let sim = Sim::start(SimOptions::default());
+        let sim = Sim::start(options);
         Self { cluster, sim, kubernetes, folder: tempfile::tempdir().unwrap() }
     }
 

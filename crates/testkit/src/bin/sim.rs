@@ -7,7 +7,7 @@ use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Parser;
 use kupenstack_testkit::sim::{Rule, Sim, SimOptions};
 
-/// A simulated OpenStack (Keystone and Glance).
+/// A simulated OpenStack (Keystone, Glance, Nova and Neutron).
 #[derive(Parser)]
 struct Arguments {
     /// Where to listen.

@@ -81,6 +81,8 @@ pub struct SimOptions {
     pub history: Duration,
     /// Up to how many bytes of an image's data are kept, to be downloaded. Of more, only size and digests are known.
     pub keep_data: usize,
+    /// Whether Neutron keeps DNS names. One that is not configured to takes them, and forgets and shows none.
+    pub network_dns: bool,
 }
 
 impl Default for SimOptions {
@@ -97,6 +99,7 @@ impl Default for SimOptions {
             journal: 100_000,
             history: Duration::from_mins(1),
             keep_data: 1 << 20,
+            network_dns: true,
         }
     }
 }

@@ -202,5 +202,5 @@ async fn parts_of_a_rule_that_do_not_go_together_are_refused() {
     }
     let other = admin.network().security_groups().create(&SecurityGroupAttributes::default()).await.unwrap();
     let foreign = shop.network().security_group_rules().create(&rule(&other.id, "ingress")).await.unwrap_err();
-    assert_eq!(foreign.kind(), ErrorKind::NotFound);
+    assert_eq!(foreign.kind(), ErrorKind::Forbidden);
 }

@@ -1,32 +1,17 @@
-//! Security groups and their rules. Every project has one called `default` from when it first needs one.
+//! Security groups. Every project has one called `default` from when it first needs one.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
     Item, Neutron,
     item::attributes,
     kinds::{GROUPS, RULES, SECURITY_GROUP},
-    missing,
+    rules::OF_DEFAULT,
 };
 use crate::sim::{http::Refusal, service::Call};
 
 /// The name that one group of each project has.
 const DEFAULT: &str = "default";
-
-/// What makes one rule another.
-const IDENTITY: [&str; 8] = [
-    SECURITY_GROUP,
-    "direction",
-    "ethertype",
-    "protocol",
-    "port_range_min",
-    "port_range_max",
-    "remote_ip_prefix",
-    "remote_group_id",
-];
 
 impl Neutron {
     /// Makes a project's default group, if it has none yet.
@@ -44,9 +29,10 @@ impl Neutron {
         }
     }
 
-    /// Makes that of the caller's project.
-    pub(super) fn ensure_own_default_group(&mut self, call: &mut Call<'_>) {
-        let project = call.caller.project().to_owned();
+    /// Makes that of the project that is asked about, or else of the caller's own.
+    pub(super) fn ensure_listed_default_group(&mut self, call: &mut Call<'_>) {
+        let asked = ["project_id", "tenant_id"].into_iter().find_map(|key| call.request.query(key));
+        let project = asked.unwrap_or(call.caller.project()).to_owned();
         self.ensure_default_group(call, &project);
     }
 
@@ -60,7 +46,9 @@ impl Neutron {
     fn add_rule(&mut self, call: &mut Call<'_>, group: &Item, rule: Value) {
         let mut item = Item::new(&RULES, call.ids.uuid().to_string(), &group.project_id, call.now);
         item.body.extend(attributes(rule));
-        item.body.insert(SECURITY_GROUP.to_owned(), json!(group.id));
+        // nobody has said anything about it
+        let of_default = group.text("name") == DEFAULT;
+        item.body.extend(attributes(json!({SECURITY_GROUP: group.id, OF_DEFAULT: of_default, "description": null})));
         self.put(&RULES, call.now, item);
     }
 
@@ -69,8 +57,13 @@ impl Neutron {
         groups.map(|group| &**group).find(|group| group.text("name") == DEFAULT)
     }
 
-    /// The name of a group is any but the one that is given by Neutron itself.
+    /// The name of a group is any but the one that is given by Neutron itself, whose group keeps it.
     pub(super) fn check_group(&self, _: &Call<'_>, item: &Item) -> Result<(), Refusal> {
+        let before = self.get(GROUPS.collection, &item.id);
+        if before.is_some_and(|group| group.text("name") == DEFAULT) && item.text("name") != DEFAULT {
+            let words = "Updating default security group not allowed.";
+            return Err(Refusal::conflict(words).of_type("SecurityGroupCannotUpdateDefault"));
+        }
         if item.text("name") == DEFAULT && self.default_group(&item.project_id).is_some_and(|group| group.id != item.id)
         {
             let words = "Default security group already exists.";
@@ -87,61 +80,4 @@ impl Neutron {
         }
         Ok(())
     }
-
-    /// A group's rules go with it.
-    pub(super) fn remove_rules(&mut self, call: &Call<'_>, group: &Item) {
-        let rules: Vec<_> = self.table(&RULES).by(SECURITY_GROUP, &group.id).map(|rule| rule.id.clone()).collect();
-        for rule in rules {
-            self.remove(call.now, RULES.collection, &rule);
-        }
-    }
-
-    /// A rule is one of a group that the caller may change, has parts that go together, and is the only one like it.
-    pub(super) fn check_rule(&self, call: &Call<'_>, rule: &Item) -> Result<(), Refusal> {
-        let id = rule.text(SECURITY_GROUP);
-        let group = self.get(GROUPS.collection, id).filter(|group| group.is_changeable_by(&call.caller));
-        group.ok_or_else(|| missing(&GROUPS, id))?;
-        check_parts(rule)?;
-        let same = |other: &&Arc<Item>| {
-            other.id != rule.id && IDENTITY.iter().all(|part| other.body.get(*part) == rule.body.get(*part))
-        };
-        match self.table(&RULES).by(SECURITY_GROUP, id).find(same) {
-            None => Ok(()),
-            Some(other) => {
-                let words = format!("Security group rule already exists. Rule id is {}.", other.id);
-                Err(Refusal::conflict(words).of_type("SecurityGroupRuleExists"))
-            }
-        }
-    }
-
-    /// A group has changed when its rules have.
-    pub(super) fn touch_group(&mut self, now: Timestamp, rule: &Item) {
-        self.edit(now, GROUPS.collection, rule.text(SECURITY_GROUP), |_| {});
-    }
-}
-
-fn check_parts(rule: &Item) -> Result<(), Refusal> {
-    let has = |part: &str| rule.body.get(part).is_some_and(|value| !value.is_null());
-    let refused = |kind, words: String| Err(Refusal::bad_request(words).of_type(kind));
-    if has("remote_ip_prefix") && has("remote_group_id") {
-        let words = "Only remote_ip_prefix or remote_group_id may be provided.";
-        return refused("SecurityGroupRemoteGroupAndRemoteIpPrefix", words.to_owned());
-    }
-    let (ethertype, prefix) = (rule.text("ethertype"), rule.text("remote_ip_prefix"));
-    if has("remote_ip_prefix") && prefix.contains(':') != (ethertype == "IPv6") {
-        let words = format!("Conflicting value ethertype {ethertype} for CIDR {prefix}");
-        return refused("SecurityGroupRuleParameterConflict", words);
-    }
-    let port = |part: &str| rule.body.get(part).and_then(Value::as_u64);
-    let (first, last) = (port("port_range_min"), port("port_range_max"));
-    if first.or(last).is_some() && !has("protocol") {
-        let words = "Must also specify protocol if port range is given.";
-        return refused("SecurityGroupProtocolRequiredWithPorts", words.to_owned());
-    }
-    let is_of_ports = ["tcp", "udp", "6", "17"].contains(&rule.text("protocol"));
-    if is_of_ports && (first.is_some() != last.is_some() || first > last) {
-        let words = "For TCP/UDP protocols, port_range_min must be <= port_range_max";
-        return refused("SecurityGroupInvalidPortRange", words.to_owned());
-    }
-    Ok(())
 }

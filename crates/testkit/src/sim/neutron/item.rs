@@ -3,8 +3,20 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::kinds::{Attribute, Kind, NETWORK, SECURITY_GROUP};
-use crate::sim::{http::Refusal, service::Caller, table::Row};
+use super::{
+    convert::plain,
+    kinds::{Attribute, Kind, NETWORK, REMOTE_GROUP, SECURITY_GROUP},
+};
+use crate::sim::{
+    http::{Refusal, Request},
+    service::Caller,
+    table::Row,
+};
+
+/// What every object has beside its body.
+pub(super) const OF_ALL: [&str; 6] = ["id", "project_id", "tenant_id", "revision_number", "created_at", "updated_at"];
+/// What a project is called, now and formerly.
+const PROJECT: [&str; 2] = ["project_id", "tenant_id"];
 
 /// An object.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +39,7 @@ impl Item {
     /// An object with what Neutron gives it that is not asked for.
     pub(super) fn new(kind: &Kind, id: String, project_id: &str, now: Timestamp) -> Self {
         let (project_id, body) = (project_id.to_owned(), attributes((kind.defaults)()));
-        Self { id, project_id, body, revision: 1, created_at: now, updated_at: now }
+        Self { id, project_id, body, revision: kind.first_revision, created_at: now, updated_at: now }
     }
 
     /// An attribute's text; empty if it has none.
@@ -70,9 +82,11 @@ impl Row for Item {
         &self.id
     }
 
+    /// The database finds a name in any case.
     fn keys(&self) -> Vec<(&'static str, String)> {
-        let of_body = ["name", SECURITY_GROUP, NETWORK].map(|field| (field, self.text(field).to_owned()));
-        of_body.into_iter().chain([("project_id", self.project_id.clone())]).collect()
+        let of_body = [SECURITY_GROUP, REMOTE_GROUP, NETWORK].map(|field| (field, self.text(field).to_owned()));
+        let own = [("name", self.text("name").to_lowercase()), ("project_id", self.project_id.clone())];
+        of_body.into_iter().chain(own).collect()
     }
 }
 
@@ -91,61 +105,79 @@ fn stamp(time: Timestamp) -> String {
 /// What a request asks for, checked attribute by attribute. `project_id` is none of them.
 pub(super) fn asked(
     kind: &Kind,
-    body: &Value,
+    request: &Request,
     caller: &Caller,
     is_new: bool,
 ) -> Result<(Map<String, Value>, Option<String>), Refusal> {
-    let Some(Value::Object(given)) = body.get(kind.member) else {
-        return Err(Refusal::bad_request(format!("Unable to find '{}' in request body", kind.member)));
-    };
+    let given = given(kind, request)?;
+    let project = project(&given, caller)?;
+    let is_of_project = |name: &str| PROJECT.contains(&name);
     let mut asked = Map::new();
-    let mut project = None;
-    for (name, value) in given {
-        if is_new && ["project_id", "tenant_id"].contains(&name.as_str()) {
-            project = value.as_str().map(str::to_owned);
-            continue;
-        }
+    let mut for_admins = None;
+    for (name, value) in given.iter().filter(|(name, _)| !(is_new && is_of_project(name))) {
         let Some(attribute) = kind.attributes.iter().find(|known| known.name == name) else {
-            return Err(unknown(kind, name, is_new));
+            return Err(unknown(kind, &given, name, is_new));
         };
         if !is_new && !attribute.changes {
             return Err(Refusal::bad_request(format!("Cannot update read-only attribute {name}")));
         }
-        check(attribute, value, caller, is_new)?;
-        asked.insert(name.clone(), value.clone());
+        let value = (attribute.convert)(value)?;
+        (attribute.check)(&value)
+            .map_err(|reason| Refusal::bad_request(format!("Invalid input for {name}. Reason: {reason}.")))?;
+        for_admins = for_admins.or(attribute.is_for_admins.then_some(name));
+        asked.insert(name.clone(), value);
     }
-    if let Some(missing) = kind.attributes.iter().find(|known| known.is_required && !asked.contains_key(known.name))
-        && is_new
-    {
+    let is_missing = |known: &&Attribute| known.is_required && !asked.contains_key(known.name);
+    if is_new && let Some(missing) = kind.attributes.iter().find(is_missing) {
         let words = format!("Failed to parse request. Required attribute '{}' not specified", missing.name);
         return Err(Refusal::bad_request(words));
     }
+    // the policy is asked last
+    match for_admins.filter(|_| !caller.is_admin()) {
+        None => Ok((asked, project)),
+        Some(name) => {
+            let rule = format!("{}_{}", if is_new { "create" } else { "update" }, kind.member);
+            let words = format!("(rule:{rule} and rule:{rule}:{name}) is disallowed by policy");
+            Err(Refusal::forbidden(words).of_type("PolicyNotAuthorized"))
+        }
+    }
+}
+
+/// The object in a request's body.
+fn given(kind: &Kind, request: &Request) -> Result<Map<String, Value>, Refusal> {
+    if !request.body.is_empty() && request.json().is_null() {
+        return Err(Refusal::bad_request("Body contains invalid data"));
+    }
+    match request.json().get(kind.member) {
+        Some(Value::Object(given)) => Ok(given.clone()),
+        Some(_) => Err(Refusal::bad_request(format!("Object '{}' contains invalid data", kind.member))),
+        None => Err(Refusal::bad_request(format!("Unable to find '{}' in request body", kind.member))),
+    }
+}
+
+/// The project that is asked for, by either of its names.
+fn project(given: &Map<String, Value>, caller: &Caller) -> Result<Option<String>, Refusal> {
+    let [project, tenant] = PROJECT.map(|name| given.get(name).map(plain));
+    if project.is_some() && tenant.is_some() && project != tenant {
+        return Err(Refusal::bad_request("'project_id' and 'tenant_id' do not match"));
+    }
+    let project = project.or(tenant);
     if project.as_deref().is_some_and(|project| project != caller.project()) && !caller.is_admin() {
         return Err(Refusal::bad_request(
-            "Specifying 'project_id' or 'tenant_id' other than the authenticated project in \
-             request requires admin privileges",
+            "Specifying 'project_id' other than the authenticated project in request is not allowed for the current user.",
         ));
     }
-    Ok((asked, project))
+    Ok(project)
 }
 
-fn unknown(kind: &Kind, name: &str, is_new: bool) -> Refusal {
-    let is_shown = (kind.defaults)().get(name).is_some()
-        || ["id", "project_id", "tenant_id", "revision_number", "created_at", "updated_at"].contains(&name);
-    Refusal::bad_request(match (is_shown, is_new) {
-        (true, true) => format!("Attribute '{name}' not allowed in POST"),
-        (true, false) => format!("Cannot update read-only attribute {name}"),
-        (false, _) => format!("Unrecognized attribute(s) '{name}'"),
+fn unknown(kind: &Kind, given: &Map<String, Value>, name: &str, is_new: bool) -> Refusal {
+    let is_known = |name: &str| kind.attributes.iter().any(|known| known.name == name);
+    let is_shown = |name: &str| (kind.defaults)().get(name).is_some() || OF_ALL.contains(&name);
+    let strange: Vec<&str> =
+        given.keys().map(String::as_str).filter(|name| !is_known(name) && !is_shown(name)).collect();
+    Refusal::bad_request(match (strange.as_slice(), is_new) {
+        ([], true) => format!("Attribute '{name}' not allowed in POST"),
+        ([], false) => format!("Cannot update read-only attribute {name}"),
+        (strange, _) => format!("Unrecognized attribute(s) '{}'", strange.join(", ")),
     })
-}
-
-fn check(attribute: &Attribute, value: &Value, caller: &Caller, is_new: bool) -> Result<(), Refusal> {
-    let name = attribute.name;
-    if attribute.is_for_admins && !caller.is_admin() {
-        let action = if is_new { "create" } else { "update" };
-        let words = format!("rule:{action} and rule:{action}:{name} is disallowed by policy");
-        return Err(Refusal::forbidden(words).of_type("PolicyNotAuthorized"));
-    }
-    (attribute.check)(value)
-        .map_err(|reason| Refusal::bad_request(format!("Invalid input for {name}. Reason: {reason}.")))
 }

@@ -1,15 +1,19 @@
 //! Neutron v2.0: networks and subnets, security groups and their rules.
 
+mod convert;
 mod groups;
 mod item;
 mod kinds;
 mod list;
 mod networks;
+mod protocols;
+mod quotas;
+mod rules;
 mod span;
 mod subnets;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -45,14 +49,25 @@ const EXTENSIONS: [&str; 10] = [
     "pagination",
 ];
 
+/// Its words for what it has no words for.
+const MALFORMED: &str =
+    "The server could not comply with the request since it is either malformed or otherwise incorrect.";
+
 /// Neutron and what it holds.
 pub struct Neutron {
     tables: BTreeMap<&'static str, Table<Item>>,
+    /// What it was told of projects and resources.
+    quotas: HashMap<(String, &'static str), i64>,
+    keeps_dns: bool,
 }
 
 impl Neutron {
     pub(super) fn new(options: &SimOptions) -> Self {
-        Self { tables: KINDS.iter().map(|kind| (kind.collection, Table::new(options.history))).collect() }
+        Self {
+            tables: KINDS.iter().map(|kind| (kind.collection, Table::new(options.history))).collect(),
+            quotas: HashMap::new(),
+            keeps_dns: options.network_dns,
+        }
     }
 
     /// All objects of a collection, such as `networks`, the oldest first.
@@ -99,7 +114,7 @@ impl Neutron {
     }
 
     fn create(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
-        let (asked, project) = item::asked(kind, &call.request.json(), &call.caller, true)?;
+        let (asked, project) = item::asked(kind, call.request, &call.caller, true)?;
         let project = project.unwrap_or_else(|| call.caller.project().to_owned());
         let mut item = Item::new(kind, call.ids.uuid().to_string(), &project, call.now);
         item.body.extend(asked);
@@ -109,14 +124,33 @@ impl Neutron {
         self.check_quota(call, kind, &project)?;
         self.put(kind, call.now, item.clone());
         (kind.hooks.created)(self, call, &item);
-        Ok(Answer::json(StatusCode::CREATED, &json!({kind.member: self.showing(kind, None)(&item)})))
+        let mut shown = self.showing(kind, &call.caller, None)(&item);
+        shown.extend(attributes((kind.views.when_new)()));
+        Ok(Answer::json(StatusCode::CREATED, &json!({kind.member: shown})))
     }
 
-    /// How objects of a kind are shown, with what belonged to them at a time.
-    fn showing(&self, kind: &'static Kind, as_of: Option<Timestamp>) -> impl Fn(&Item) -> Map<String, Value> {
+    /// How objects of a kind are shown to somebody, with what belonged to them at a time.
+    fn showing(
+        &self,
+        kind: &'static Kind,
+        caller: &Caller,
+        as_of: Option<Timestamp>,
+    ) -> impl Fn(&Item) -> Map<String, Value> {
         let parts = kind.parts.as_ref().map(|parts| (parts, self.table(parts.kind).view(as_of)));
+        let for_admins = attributes((kind.views.for_admins)());
+        let (is_admin, keeps_dns) = (caller.is_admin(), self.keeps_dns);
         move |item| {
             let mut shown = item.shown();
+            if is_admin {
+                for (name, value) in &for_admins {
+                    shown.entry(name).or_insert_with(|| value.clone());
+                }
+            } else {
+                shown.retain(|name, _| !for_admins.contains_key(name));
+            }
+            if !keeps_dns {
+                shown.remove("dns_domain");
+            }
             if let Some((parts, all)) = &parts {
                 let own: Vec<_> = all.by(parts.key, &item.id).map(|part| (parts.shown)(part)).collect();
                 shown.insert(parts.shown_as.to_owned(), json!(own));
@@ -129,24 +163,31 @@ impl Neutron {
         let (id, items) = (call.param(0), self.table(kind).view(call.as_of));
         let item = items.get(id).filter(|item| self.shows(kind, item, &call.caller));
         let item = item.ok_or_else(|| missing(kind, id))?;
-        Ok(Answer::ok(&json!({kind.member: self.showing(kind, call.as_of)(item)})))
+        let shown = self.showing(kind, &call.caller, call.as_of)(item);
+        Ok(Answer::ok(&json!({kind.member: list::only_fields(call, shown)})))
     }
 
     fn update(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
         let mut item = self.own(call, kind, "update")?.clone();
-        let (asked, _) = item::asked(kind, &call.request.json(), &call.caller, false)?;
+        let (asked, _) = item::asked(kind, call.request, &call.caller, false)?;
         check_revision(call, &item)?;
+        if !kind.can_change {
+            let words = "Request Failed: internal server error while processing your request.";
+            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, words));
+        }
         let before = item.clone();
-        item.body.extend(asked);
+        item.body.extend(asked.clone());
         (kind.hooks.complete)(self, call, &mut item, Some(&before))?;
         (kind.hooks.check)(self, call, &item)?;
+        if (kind.hooks.revises)(&asked, &before, &item) {
+            item.touch(call.now);
+        }
         // what is as it was is no change
         if item != before {
-            item.touch(call.now);
             self.put(kind, call.now, item.clone());
-            (kind.hooks.changed)(self, call, &item);
+            (kind.hooks.changed)(self, call, &before, &item);
         }
-        Ok(Answer::ok(&json!({kind.member: self.showing(kind, None)(&item)})))
+        Ok(Answer::ok(&json!({kind.member: self.showing(kind, &call.caller, None)(&item)})))
     }
 
     fn delete(&mut self, call: &mut Call<'_>, kind: &'static Kind) -> Outcome {
@@ -175,10 +216,17 @@ impl Neutron {
         item.is_visible_to(caller) || (kind.hooks.is_shared)(self, caller, item)
     }
 
+    /// How many objects of a kind a project has; of a kind that is not simulated, none.
+    fn used(&self, project: &str, member: &str) -> u64 {
+        let kind = KINDS.iter().find(|kind| kind.member == member);
+        let count = kind.map_or(0, |kind| self.table(kind).by("project_id", project).count());
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     fn check_quota(&self, call: &Call<'_>, kind: &Kind, project: &str) -> Result<(), Refusal> {
-        let used = self.table(kind).by("project_id", project).count();
-        let used = u64::try_from(used).unwrap_or(u64::MAX);
-        if call.quotas.exceeded(project, kind.member, used, 1).is_some() {
+        let used = self.used(project, kind.member);
+        let told = self.quota(project, kind.member).is_some_and(|limit| used >= limit);
+        if told || call.quotas.exceeded(project, kind.member, used, 1).is_some() {
             let words = format!("Quota exceeded for resources: ['{}'].", kind.member);
             return Err(Refusal::conflict(words).of_type("OverQuota"));
         }
@@ -187,7 +235,8 @@ impl Neutron {
 }
 
 fn missing(kind: &Kind, id: &str) -> Refusal {
-    Refusal::not_found(format!("{} {id} could not be found.", kind.called)).of_type(kind.missing)
+    let [noun, end] = kind.called;
+    Refusal::not_found(format!("{noun} {id} {end}")).of_type(kind.missing)
 }
 
 /// What is asked for is not possible.
@@ -195,13 +244,13 @@ fn invalid(reason: &str) -> Refusal {
     Refusal::bad_request(format!("Invalid input for operation: {reason}.")).of_type("InvalidInput")
 }
 
-/// `If-Match: revision_number=…`
+/// `If-Match: revision_number=…`. Another tag is taken for none.
 fn check_revision(call: &Call<'_>, item: &Item) -> Result<(), Refusal> {
-    let Some(header) = call.request.header("if-match") else { return Ok(()) };
-    let Some(wanted) = header.strip_prefix("revision_number=").and_then(|number| number.trim().parse::<u64>().ok())
-    else {
-        let words = "Invalid value for If-Match header, it has to be revision_number=<integer>";
-        return Err(Refusal::bad_request(words));
+    let wanted = call.request.header("if-match").and_then(|header| header.strip_prefix("revision_number="));
+    let Some(wanted) = wanted else { return Ok(()) };
+    let Ok(wanted) = wanted.trim().parse::<u64>() else {
+        let words = "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.";
+        return Err(Refusal::bad_request(words).of_type("BadRequest"));
     };
     if wanted == item.revision {
         return Ok(());
@@ -210,12 +259,15 @@ fn check_revision(call: &Call<'_>, item: &Item) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::PRECONDITION_FAILED, words).of_type("RevisionNumberConstraintFailed"))
 }
 
-/// What it answers about itself, and the five routes of each kind.
+/// What it answers about itself, quotas, and the five routes of each kind.
 macro_rules! routes {
     ($(($kind:ident, $all:literal, $one:literal)),+ $(,)?) => {
         [
             Route::new("GET", "/", |_, call| Ok(versions(call))).open(),
             Route::new("GET", "/v2.0/extensions", |_, _| Ok(extensions())),
+            Route::new("GET", "/v2.0/quotas/{project_id}", Self::show_quotas),
+            Route::new("PUT", "/v2.0/quotas/{project_id}", Self::set_quotas),
+            Route::new("DELETE", "/v2.0/quotas/{project_id}", Self::forget_quotas),
             $(Route::new("GET", $all, |it, call| it.list(call, &$kind)),
             Route::new("POST", $all, |it, call| it.create(call, &$kind)),
             Route::new("GET", $one, |it, call| it.show(call, &$kind)),
@@ -246,8 +298,12 @@ impl Service for Neutron {
             );
         }
         let kind = refusal.kind.map_or_else(|| format!("HTTP{}", name(status)), str::to_owned);
+        let message = match status {
+            StatusCode::METHOD_NOT_ALLOWED => MALFORMED,
+            _ => &refusal.message,
+        };
         let detail = refusal.detail.as_deref().unwrap_or_default();
-        Answer::json(status, &json!({"NeutronError": {"type": kind, "message": refusal.message, "detail": detail}}))
+        Answer::json(status, &json!({"NeutronError": {"type": kind, "message": message, "detail": detail}}))
     }
 }
 

@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Item, Neutron, invalid,
-    kinds::{Hooks, Kind, NETWORK, NETWORKS, attribute, flag, short_text},
+    Item, Neutron,
+    convert::{self, plain},
+    invalid,
+    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, Views, attribute, converted, short_text},
     missing,
     span::{Span, after},
-    values::{self, parsed, plain, range},
+    values::{self, parsed, range},
 };
 use crate::sim::{
     http::Refusal,
@@ -25,21 +27,27 @@ const MOST_ROUTES: usize = 20;
 /// The smallest size of packets of networks with IPv6.
 const IPV6_MTU: u64 = 1280;
 
+/// What makes another revision of a subnet and its network. A description that is given counts as a new one, for the subnet
+/// alone; pools, routes and name servers are kept beside it.
+const REVISING: [&str; 3] = ["name", "gateway_ip", "enable_dhcp"];
+
 const MODES: [&str; 2] = ["ipv6_ra_mode", "ipv6_address_mode"];
 
 pub(super) static SUBNETS: Kind = Kind {
     collection: "subnets",
     member: "subnet",
     missing: "SubnetNotFound",
-    called: "Subnet",
+    called: ["Subnet", "could not be found."],
+    first_revision: 0,
+    can_change: true,
     attributes: &[
         attribute("name", short_text),
         attribute("description", short_text),
         attribute(NETWORK, short_text).fixed().required(),
         attribute("ip_version", values::ip_version).fixed().required(),
-        attribute("cidr", values::range_or_null).fixed(),
+        converted("cidr", convert::range).fixed(),
         attribute("gateway_ip", values::address_or_null),
-        attribute("enable_dhcp", flag),
+        converted("enable_dhcp", convert::flag),
         attribute("dns_nameservers", values::nameservers),
         attribute("allocation_pools", values::pools),
         attribute("host_routes", values::routes),
@@ -51,18 +59,53 @@ pub(super) static SUBNETS: Kind = Kind {
         json!({
             "name": "", "description": "", "enable_dhcp": true, "dns_nameservers": [], "host_routes": [],
             "ipv6_ra_mode": null, "ipv6_address_mode": null, "subnetpool_id": null, "service_types": [], "tags": [],
+            "router:external": false,
         })
     },
+    views: Views::NONE,
     parts: None,
+    lists: Lists {
+        no_filters: &[
+            "allocation_pools",
+            "host_routes",
+            "dns_nameservers",
+            "service_types",
+            "created_at",
+            "updated_at",
+        ],
+        no_sort_keys: &[
+            "allocation_pools",
+            "host_routes",
+            "dns_nameservers",
+            "description",
+            "router:external",
+            "service_types",
+            "tags",
+            "created_at",
+            "updated_at",
+            "revision_number",
+        ],
+        takes_any_marker: true,
+        unknown_of_parts: &[],
+    },
     hooks: Hooks {
         complete: Neutron::complete_subnet,
         is_shared: Neutron::is_of_shared_network,
         created: |it, call, subnet| it.touch_network(call.now, subnet),
-        changed: |it, call, subnet| it.touch_network(call.now, subnet),
+        revises: |asked, before, after| asked.contains_key("description") || is_revised(before, after),
+        changed: |it, call, before, after| {
+            if is_revised(before, after) {
+                it.touch_network(call.now, after);
+            }
+        },
         deleted: |it, call, subnet| it.touch_network(call.now, subnet),
         ..Hooks::NONE
     },
 };
+
+fn is_revised(before: &Item, after: &Item) -> bool {
+    REVISING.iter().any(|part| before.body.get(*part) != after.body.get(*part))
+}
 
 impl Neutron {
     /// The subnets of a network, the oldest first.
@@ -82,7 +125,7 @@ impl Neutron {
         self.get(NETWORKS.collection, subnet.text(NETWORK)).is_some_and(|network| network.is("shared"))
     }
 
-    /// A network has changed when its subnets have.
+    /// A network has changed when a subnet of it has come, changed or gone.
     fn touch_network(&mut self, now: Timestamp, subnet: &Item) {
         self.edit(now, NETWORKS.collection, subnet.text(NETWORK), |_| {});
     }
@@ -299,7 +342,8 @@ fn complete_pools(subnet: &mut Item, range: IpNet) -> Result<(), Refusal> {
     let mut pools: Vec<Span> = Vec::new();
     for pool in &given {
         let Some(pool) = Span::of_pool(pool).filter(|pool| pool.first.is_ipv4() == range.addr().is_ipv4()) else {
-            let words = format!("The allocation pool {pool} is not valid.");
+            let [start, end] = ["start", "end"].map(|end| plain(&pool[end]));
+            let words = format!("The allocation pool {{'start': '{start}', 'end': '{end}'}} is not valid.");
             return Err(Refusal::bad_request(words).of_type("InvalidAllocationPool"));
         };
         if !usable.contains(pool.first) || !usable.contains(pool.last) {

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::convert::plain;
+
 /// What a check comes to: why a value can't be.
 pub(super) type Check = Result<(), String>;
 
@@ -17,13 +19,6 @@ pub(super) fn address(value: &Value) -> Check {
 
 pub(super) fn address_or_null(value: &Value) -> Check {
     or_null(value, address)
-}
-
-pub(super) fn range_or_null(value: &Value) -> Check {
-    or_null(value, |value| match range(value) {
-        Some(_) => Ok(()),
-        None => Err(format!("'{}' is not a valid IP subnet", plain(value))),
-    })
 }
 
 pub(super) fn ip_version(value: &Value) -> Check {
@@ -98,13 +93,4 @@ pub(super) fn parsed(value: &Value) -> Option<IpAddr> {
 /// A range, whose address need not be its first.
 pub(super) fn range(value: &Value) -> Option<IpNet> {
     value.as_str()?.parse().ok()
-}
-
-/// A value as Python writes it into a sentence: texts without quotes.
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "None".to_owned(),
-        other => other.to_string(),
-    }
 }

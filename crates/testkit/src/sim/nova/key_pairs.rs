@@ -22,6 +22,8 @@ pub struct KeyPair {
     pub name: String,
     /// The public key.
     pub public_key: String,
+    /// When it was made, if a request made it.
+    pub created_at: Option<Timestamp>,
     key: String,
 }
 
@@ -36,7 +38,13 @@ impl KeyPair {
     /// A user's key pair.
     pub fn new(user_id: &str, name: &str, public_key: &str) -> Self {
         let key = key(user_id, name);
-        Self { user_id: user_id.to_owned(), name: name.to_owned(), public_key: public_key.to_owned(), key }
+        Self {
+            user_id: user_id.to_owned(),
+            name: name.to_owned(),
+            public_key: public_key.to_owned(),
+            created_at: None,
+            key,
+        }
     }
 
     fn shown(&self, call: &Call<'_>) -> Value {
@@ -96,7 +104,9 @@ impl Nova {
         let name = asked["name"].as_str().unwrap_or_default();
         let allowed = |c: char| c.is_ascii_alphanumeric() || "_- ".contains(c);
         if !(1..=255).contains(&name.len()) || !name.chars().all(allowed) {
-            return Err(invalid("Keypair name contains unsafe characters"));
+            return Err(Refusal::bad_request(format!(
+                "Invalid input for field/attribute name. Value: {name}. '{name}' does not match '^[_\\\\- a-zA-Z0-9]+$'"
+            )));
         }
         let public_key = asked["public_key"].as_str();
         let public_key = public_key.ok_or_else(|| Refusal::bad_request("key pairs are not generated here"))?;
@@ -108,7 +118,7 @@ impl Nova {
         if self.key_pair(&user, name).is_some() {
             return Err(Refusal::conflict(format!("Key pair '{name}' already exists.")));
         }
-        let key_pair = KeyPair::new(&user, name, public_key);
+        let key_pair = KeyPair { created_at: Some(call.now), ..KeyPair::new(&user, name, public_key) };
         let status = if speaks(call, WITH_TYPE) { StatusCode::CREATED } else { StatusCode::OK };
         let answer = Answer::json(status, &json!({"keypair": key_pair.whole(call)}));
         self.put_key_pair(call.now, key_pair);
@@ -119,7 +129,15 @@ impl Nova {
         let user = owner(call, call.request.query("user_id"), "show")?;
         let key_pairs = self.key_pairs.view(call.as_of);
         let key_pair = key_pairs.get(&key(&user, call.param(0))).ok_or_else(|| no_key_pair(call, &user))?;
-        Ok(Answer::ok(&json!({"keypair": key_pair.whole(call)})))
+        let mut shown = key_pair.whole(call);
+        // what the database has, and no other answer shows
+        let created_at = key_pair.created_at.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.000000").to_string());
+        shown["created_at"] = json!(created_at);
+        shown["updated_at"] = Value::Null;
+        shown["deleted_at"] = Value::Null;
+        shown["deleted"] = json!(false);
+        shown["id"] = json!(1);
+        Ok(Answer::ok(&json!({"keypair": shown})))
     }
 
     pub(super) fn delete_key_pair(&mut self, call: &mut Call<'_>) -> Outcome {

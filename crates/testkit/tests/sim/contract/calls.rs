@@ -1,6 +1,7 @@
-//! The calls, in their order: a project, a user, a role, images, a flavor, a key pair; and what is refused along the way.
+//! The calls, in their order: a project, a user, a role, images, a flavor, a key pair, networks, security groups; and what is
+//! refused along the way.
 
-use super::nova;
+use super::{neutron, nova, security_groups, subnets};
 
 /// Whose token a call carries.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,8 @@ pub(super) struct Call {
     pub(super) body: Option<(&'static str, String)>,
     /// Values for later calls: a name, and where it is in the answer.
     pub(super) keep: Vec<(&'static str, &'static str)>,
+    /// Where in the answer there are values that have to be alike too.
+    pub(super) tells: Vec<&'static str>,
     /// Whether it is to be refused, before long.
     pub(super) settles: bool,
 }
@@ -58,7 +61,12 @@ impl Call {
         self
     }
 
-    fn keep(mut self, name: &'static str, from: &'static str) -> Self {
+    pub(super) fn tells(mut self, pointers: &[&'static str]) -> Self {
+        self.tells.extend(pointers);
+        self
+    }
+
+    pub(super) fn keep(mut self, name: &'static str, from: &'static str) -> Self {
         self.keep.push((name, from));
         self
     }
@@ -77,6 +85,7 @@ pub(super) fn call(name: &'static str, who: Who, service: &'static str, request:
         headers: Vec::new(),
         body: None,
         keep: Vec::new(),
+        tells: Vec::new(),
         settles: false,
     }
 }
@@ -89,7 +98,7 @@ fn glance(name: &'static str, who: Who, request: &str) -> Call {
     call(name, who, "image", request)
 }
 
-const NIL: &str = "00000000-0000-4000-8000-0000000000ff";
+pub(super) const NIL: &str = "00000000-0000-4000-8000-0000000000ff";
 
 pub(super) fn all() -> Vec<Call> {
     let mut all = logins();
@@ -101,6 +110,19 @@ pub(super) fn all() -> Vec<Call> {
     all.extend(image_refusals());
     all.extend(nova::flavors());
     all.extend(nova::key_pairs());
+    all.extend(neutron::networks());
+    all.extend(neutron::refusals());
+    all.extend(neutron::lists());
+    all.extend(neutron::changes());
+    all.extend(neutron::of_others());
+    all.extend(neutron::quotas());
+    all.extend(subnets::subnets());
+    all.extend(subnets::refusals());
+    all.extend(subnets::changes());
+    all.extend(security_groups::groups());
+    all.extend(security_groups::rules());
+    all.extend(security_groups::refusals());
+    all.extend(security_groups::changes());
     all.extend(ends());
     all
 }
@@ -122,6 +144,7 @@ fn logins() -> Vec<Call> {
             .keep("admin_token", "token")
             .keep("image_url", "image endpoint")
             .keep("compute_url", "compute endpoint")
+            .keep("network_url", "network endpoint")
             .keep("admin_user", "/token/user/id")
             .keep("admin_project", "/token/project/id"),
         keystone("login with a wrong password", Nobody, "POST /v3/auth/tokens").body(
@@ -335,6 +358,9 @@ fn image_refusals() -> Vec<Call> {
 pub(super) fn ends() -> Vec<Call> {
     use Who::{Admin, Member, Nobody};
     let mut ends = nova::ends();
+    ends.extend(security_groups::ends());
+    ends.extend(subnets::ends());
+    ends.extend(neutron::ends());
     ends.extend([
         glance("delete", Member, "DELETE /v2/images/{image}"),
         glance("delete again", Member, "DELETE /v2/images/{image}"),

@@ -61,7 +61,7 @@ impl Target {
             }}),
             region: text(&cloud["region_name"], "RegionOne"),
             interface: text(&cloud["interface"], "public"),
-            overrides: ["image", "compute"]
+            overrides: ["image", "compute", "network"]
                 .into_iter()
                 .filter_map(|service| Some((service, cloud[format!("{service}_endpoint_override")].as_str()?)))
                 .map(|(service, url)| (service.to_owned(), url.to_owned()))
@@ -102,14 +102,20 @@ impl<'a> Run<'a> {
         self.values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
     }
 
-    /// The reverse, the longest value first.
+    /// The reverse, the longest value first. Other identifiers are alike, and so is how far a service has come.
     fn masked(&self, text: &str) -> String {
         let mut values: Vec<_> = self.values.iter().filter(|(_, value)| value.len() > 6).collect();
         values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         let text =
             values.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("{{{name}}}")));
-        let hex = regex::Regex::new("[0-9a-f]{32}").unwrap();
-        hex.replace_all(&text, "{id}").into_owned()
+        let others = [
+            ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "{id}"),
+            ("[0-9a-f]{32}", "{id}"),
+            (r"maximum is \d+\.\d+", "maximum is {newest}"),
+        ];
+        others.into_iter().fold(text, |text, (pattern, name)| {
+            regex::Regex::new(pattern).unwrap().replace_all(&text, name).into_owned()
+        })
     }
 
     /// Sends a call. What follows on a revocation is sent until it is refused, since each process of Keystone may take an
@@ -164,12 +170,21 @@ impl<'a> Run<'a> {
         let body = if json.is_null() { body } else { json.to_string() };
         let words = if status >= 400 { self.masked(&body).trim().to_owned() } else { String::new() };
         let shape = if json.is_null() || !words.is_empty() { Value::Null } else { shape(&json) };
-        let state = match json.pointer("/limit/resource_limit") {
-            Some(amount) => amount.to_string(),
-            None => json["status"].as_str().unwrap_or_default().to_owned(),
-        };
+        let state = self.state(call, &json);
         // an empty body has no type worth comparing
         Ok(Seen { status, media_type: if body.is_empty() { String::new() } else { media_type }, state, shape, words })
+    }
+
+    fn state(&self, call: &Call, json: &Value) -> String {
+        if !call.tells.is_empty() {
+            let told =
+                call.tells.iter().map(|pointer| json.pointer(pointer).map_or_else(String::new, Value::to_string));
+            return self.masked(&told.collect::<Vec<_>>().join(", "));
+        }
+        match json.pointer("/limit/resource_limit") {
+            Some(amount) => amount.to_string(),
+            None => json["status"].as_str().unwrap_or_default().to_owned(),
+        }
     }
 
     fn learn(&mut self, call: &Call, json: &Value, subject: &str) {
@@ -180,7 +195,9 @@ impl<'a> Run<'a> {
                     Some(service) => {
                         self.target.overrides.get(service).cloned().or_else(|| self.endpoint(service, json))
                     }
-                    None => json.pointer(pointer).and_then(Value::as_str).map(str::to_owned),
+                    None => json
+                        .pointer(pointer)
+                        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
                 },
             };
             self.values.insert((*name).to_owned(), value.unwrap_or_default());
