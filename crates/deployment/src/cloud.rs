@@ -305,12 +305,20 @@ pub(crate) fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     if spec.adopt {
         common["adopt"] = json!(true);
     }
+    if !spec.tolerations.is_empty() {
+        common["tolerations"] = json!(spec.tolerations);
+    }
     let mut own = services::of(kind).declared_by(spec);
     if let Some(own) = own.as_object_mut() {
         own.remove(ENABLED);
-        if !spec.compute_nodes.is_empty() && services::of(kind).is_on_compute_nodes() {
+        if services::of(kind).is_on_compute_nodes() {
             // one label in place of another, not both
-            own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
+            if !spec.compute_nodes.is_empty() {
+                own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
+            }
+            if !spec.compute_tolerations.is_empty() {
+                own.entry("computeTolerations").or_insert_with(|| json!(spec.compute_tolerations));
+            }
         }
     }
     if let (Some(storage), true) = (&spec.storage, services::of(kind).has_volume()) {
@@ -376,6 +384,33 @@ mod tests {
         for kind in Kind::ALL {
             let same = declared(kind, &before) == declared(kind, &after);
             assert_eq!(same, kind != Kind::Glance, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn taints_are_borne_with_by_what_the_cloud_says_unless_the_service_says_it_itself() {
+        let (any, gpu, vms) = (
+            json!([{"operator": "Exists"}]),
+            json!([{"key": "gpu", "value": "yes"}]),
+            json!([{"key": "vms", "operator": "Exists"}]),
+        );
+        let all = json!({"tolerations": any, "computeTolerations": vms});
+        let cloud = cloud(merge::layers([
+            all,
+            json!({"services": {
+            "glance": {"tolerations": gpu}, "nova": {"computeTolerations": gpu}}}),
+        ]));
+        for kind in Kind::ALL {
+            let spec = declared(kind, &cloud);
+            assert_eq!(
+                spec["tolerations"],
+                if kind == Kind::Glance { gpu.clone() } else { any.clone() },
+                "{}",
+                kind.name()
+            );
+            let there = services::of(kind).is_on_compute_nodes();
+            let expected = if kind == Kind::Nova { gpu.clone() } else { vms.clone() };
+            assert_eq!(spec["computeTolerations"], if there { expected } else { Value::Null }, "{}", kind.name());
         }
     }
 

@@ -159,7 +159,7 @@ pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &
         owner: object.controller_owner_ref(&()).unwrap_or_default(),
         common: object.common().clone(),
         replicas: object.replicas(),
-        node_selectors: object.node_selectors(),
+        nodes: object.nodes(),
         own: object.own(),
         volume: object.volume().cloned(),
         status: object.status().cloned().unwrap_or_default(),

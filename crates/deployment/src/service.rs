@@ -8,7 +8,7 @@ use futures::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
-use kupenstack_api::cluster::{CommonSpec, Conf, NodeSelector, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
+use kupenstack_api::cluster::{CommonSpec, Conf, Nodes, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -257,7 +257,7 @@ pub(crate) struct Request {
     pub(crate) owner: OwnerReference,
     pub(crate) common: CommonSpec,
     pub(crate) replicas: BTreeMap<&'static str, i32>,
-    pub(crate) node_selectors: BTreeMap<&'static str, NodeSelector>,
+    pub(crate) nodes: BTreeMap<&'static str, Nodes>,
     pub(crate) own: Own,
     pub(crate) volume: Option<VolumeClaim>,
     pub(crate) status: ServiceStatus,

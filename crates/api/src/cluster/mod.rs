@@ -7,6 +7,7 @@ mod libvirt;
 mod mariadb;
 mod memcached;
 mod neutron;
+mod nodes;
 mod nova;
 mod openstack;
 mod ovn;
@@ -21,6 +22,7 @@ pub use libvirt::{Libvirt, LibvirtSpec, LibvirtTemplate};
 pub use mariadb::{MariaDB, MariaDBSpec, MariaDBTemplate};
 pub use memcached::{Memcached, MemcachedReplicas, MemcachedSpec, MemcachedTemplate};
 pub use neutron::{Neutron, NeutronNetworks, NeutronReplicas, NeutronSpec, NeutronTemplate};
+pub use nodes::{ComputeNodes, NodeSelector, Nodes, TaintEffect, Toleration, TolerationOperator};
 pub use nova::{ComputeDriver, Nova, NovaHypervisors, NovaReplicas, NovaSpec, NovaTemplate, VirtType};
 pub use openstack::{
     ImageSource, OpenStack, OpenStackSpec, OpenStackStatus, Projects, ServiceSummary, Services, Storage,
@@ -29,8 +31,8 @@ pub use ovn::{Datapath, OVN, OVNNetworking, OVNSpec, OVNTemplate};
 pub use placement::{Placement, PlacementReplicas, PlacementSpec, PlacementTemplate};
 pub use rabbitmq::{RabbitMQ, RabbitMQSpec, RabbitMQTemplate};
 pub use service::{
-    CommonSpec, ComputeNodes, Conf, DeletionPolicy, FailedChange, NodeSelector, Own, ServiceResource, ServiceStatus,
-    Settings, Step, StepState, VolumeClaim, no_section,
+    CommonSpec, Conf, DeletionPolicy, FailedChange, Own, ServiceResource, ServiceStatus, Settings, Step, StepState,
+    VolumeClaim, no_section,
 };
 
 /// API group of the kinds in this module.

@@ -14,11 +14,12 @@ use super::{
     mariadb::MariaDBTemplate,
     memcached::MemcachedTemplate,
     neutron::NeutronTemplate,
+    nodes::{NodeSelector, Toleration, node_selector_schema},
     nova::NovaTemplate,
     ovn::OVNTemplate,
     placement::PlacementTemplate,
     rabbitmq::RabbitMQTemplate,
-    service::{DeletionPolicy, NodeSelector, default_region, node_selector_schema},
+    service::{DeletionPolicy, default_region},
 };
 use crate::{Conditions, HasConditions, common::is_default};
 
@@ -79,6 +80,16 @@ pub struct OpenStackSpec {
     #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
     #[schemars(schema_with = "node_selector_schema")]
     pub compute_nodes: NodeSelector,
+
+    /// Taints that nodes with VMs may have, for every service that runs there and has no `computeTolerations` of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub compute_tolerations: Vec<Toleration>,
+
+    /// Taints that all other pods bear with, for every service that has no `tolerations` of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
 
     /// Options for every service that has an oslo.config file: Keystone, Glance, Placement, Neutron, Nova.
     #[serde(default, skip_serializing_if = "is_default")]

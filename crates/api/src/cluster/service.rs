@@ -8,7 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
-use super::{keystone::Fernet, neutron::NeutronNetworks, nova::NovaHypervisors, ovn::OVNNetworking};
+use super::{
+    keystone::Fernet,
+    neutron::NeutronNetworks,
+    nodes::{NodeSelector, Nodes, Toleration, node_selector_schema},
+    nova::NovaHypervisors,
+    ovn::OVNNetworking,
+};
 use crate::{Conditions, HasConditions, common::is_default};
 
 /// oslo.config sections: section name → option → value.
@@ -52,6 +58,12 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "node_selector_schema")]
     pub node_selector: NodeSelector,
+
+    /// Taints that the same pods bear with, in place of the cloud's `tolerations`. Nodes with other taints get none of
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
 }
 
 /// What every service object has in its spec.
@@ -217,19 +229,6 @@ pub struct ServiceStatus {
     pub steps: Vec<Step>,
 }
 
-/// One label that a node must have: its name and its value. Empty when nothing is said.
-pub type NodeSelector = BTreeMap<String, String>;
-
-/// Which nodes carry VMs, for a service that runs there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ComputeNodes {
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
-}
-
 /// What only one kind of service has in its spec.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Own {
@@ -261,7 +260,7 @@ pub trait ServiceResource: HasConditions {
         None
     }
     /// Nodes of pods that run on certain ones only, by the chart's name in `labels`; only what the spec sets.
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
         BTreeMap::new()
     }
     /// What no other kind has.
@@ -343,15 +342,6 @@ pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema
         "maxProperties": 256,
         "additionalProperties": {"type": "object", "maxProperties": 1024, "x-kubernetes-preserve-unknown-fields": true},
         "x-kubernetes-validations": [{"rule": "self.all(section, section.size() <= 255)", "message": "the name of a section has at most 255 characters"}]
-    })
-}
-
-pub(super) fn node_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "maxProperties": 1,
-        "additionalProperties": {"type": "string", "maxLength": 63},
-        "x-kubernetes-validations": [{"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}]
     })
 }
 

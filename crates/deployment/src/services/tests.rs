@@ -108,6 +108,39 @@ async fn nodes_with_vms_and_other_nodes_are_chosen_apart() {
     }
 }
 
+/// The taints that an object's pods bear with.
+fn borne(object: &Value) -> Value {
+    object["spec"]["template"]["spec"]["tolerations"].clone()
+}
+
+#[tokio::test]
+async fn taints_are_respected_unless_they_are_tolerated_by_one_group_of_pods_or_the_other() {
+    let control =
+        json!([{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}]);
+    let vms = json!([{"key": "vms", "value": "only", "effect": "NoExecute", "tolerationSeconds": 30}]);
+    let cases = [
+        (json!({}), Value::Null, Value::Null),
+        (json!({"tolerations": control}), control.clone(), Value::Null),
+        (json!({"computeTolerations": vms}), Value::Null, vms.clone()),
+        (json!({"tolerations": control, "computeTolerations": vms}), control.clone(), vms.clone()),
+    ];
+    for kind in Kind::ALL {
+        for (spec, of_control_plane, of_nodes) in &cases {
+            for object in rendered(kind, spec.clone()).await {
+                let (what, name) = (object["kind"].as_str().unwrap(), &object["metadata"]["name"]);
+                match what {
+                    "DaemonSet" => assert_eq!(borne(&object), *of_nodes, "{name}"),
+                    "Deployment" | "StatefulSet" | "Job" => assert_eq!(borne(&object), *of_control_plane, "{name}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    // gateways are nodes with VMs
+    let spec = json!({"gatewayNodes": {"gateway": "yes"}, "computeTolerations": vms});
+    assert_eq!(borne(named(&rendered(Kind::Ovn, spec).await, "DaemonSet", "ovn-controller-gw")), vms);
+}
+
 #[tokio::test]
 async fn networks_outside_are_named_alike_by_ovn_and_neutron() {
     let spec = json!({"datapath": "userspace", "tunnelInterface": "eth1", "gatewayNodes": {"gateway": "yes"},

@@ -134,6 +134,58 @@ async fn nothing_is_longer_than_it_can_be_and_a_selector_selects() {
 }
 
 #[tokio::test]
+async fn nodes_of_pods_and_numbers_of_them_make_sense_wherever_they_are_set() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("placement").await;
+    let novas = objects(stage.plane.client().await, CLUSTER, "Nova", Some(&namespace));
+    let clouds = objects(stage.plane.client().await, CLUSTER, "OpenStack", None);
+    let cloud = |spec| object(CLUSTER, "OpenStack", "default", &spec);
+    let refused = [
+        (
+            json!({"tolerations": [{"key": "vms", "operator": "Exists", "value": "x"}]}),
+            "tolerations[0]",
+            "Exists takes none",
+        ),
+        (
+            json!({"computeTolerations": [{"value": "x"}]}),
+            "computeTolerations[0]",
+            "without one the operator has to be Exists",
+        ),
+        (
+            json!({"tolerations": [{"key": "a", "effect": "Never"}]}),
+            "tolerations[0].effect",
+            "supported values: \"NoSchedule\"",
+        ),
+        (
+            json!({"tolerations": [{"key": "a", "tolerationSeconds": 3}]}),
+            "tolerations[0]",
+            "only for the effect NoExecute",
+        ),
+        (json!({"replicas": {"conductor": 0}}), "replicas", "conductor: without one no VM is made"),
+        (
+            json!({"replicas": {"scheduler": 0, "api": 1}}),
+            "replicas",
+            "scheduler: without one no VM starts; keep one at least",
+        ),
+    ];
+    for (own, field, words) in refused {
+        let mut spec = own.clone();
+        spec["release"] = json!("2026.2");
+        says(&refusal(&novas, &object(CLUSTER, "Nova", "nova", &spec)).await, &[&format!("spec.{field}"), words]);
+        let whole = json!({"release": "2026.2", "services": {"nova": own.clone()}});
+        says(&refusal(&clouds, &cloud(whole)).await, &[&format!("spec.services.nova.{field}"), words]);
+        if own.get("replicas").is_none() {
+            says(&refusal(&clouds, &cloud(spec)).await, &[&format!("spec.{field}"), words]);
+        }
+    }
+    let any = json!([{"operator": "Exists"}, {"key": "a"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 0}]);
+    let spec = json!({"release": "2026.2", "tolerations": any, "computeTolerations": any,
+        "replicas": {"api": 0, "conductor": 0, "scheduler": 0}});
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    novas.create(&dry, &object(CLUSTER, "Nova", "nova", &spec)).await.expect("what makes sense");
+}
+
+#[tokio::test]
 async fn an_image_says_what_is_wrong_with_it() {
     let stage = shared().await;
     let namespace = stage.plane.create_namespace("images").await;
