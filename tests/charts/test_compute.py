@@ -192,10 +192,10 @@ class Scripts(unittest.TestCase):
 
     def test_card_that_is_not_there(self):
         script = charts.ROOT / "ovn" / "files" / "lib.sh"
-        done = subprocess.run(["bash", "-c", f". {script}; need_card eth77 network.interface.tunnel"], capture_output=True, text=True,
+        done = subprocess.run(["bash", "-c", f". {script}; need_card eth77 network.interface.tunnel tunnelInterface"], capture_output=True, text=True,
                               check=False, env={**os.environ, "NODE_NAME": "node7", "TUNNEL_CARD": "", "DATAPATH": "system"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("node node7 has no network card eth77, which network.interface.tunnel names", done.stderr)
+        self.assertIn("node node7 has no network card eth77, which network.interface.tunnel names (tunnelInterface of the OVN object)", done.stderr)
 
 
 if __name__ == "__main__":
