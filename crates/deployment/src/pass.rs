@@ -155,7 +155,10 @@ impl<'a> Pass<'a> {
         };
         match next {
             Next::Stop(outcome) => Ok(self.take_back_or(&target, &history, outcome)),
-            Next::Go => Ok(self.arrived(target, release)),
+            Next::Go => {
+                let arrived = self.arrived(target, release);
+                self.replaced_or(arrived).await
+            }
         }
     }
 
@@ -281,7 +284,9 @@ impl<'a> Pass<'a> {
         self.status.release = Some(release.name.to_owned());
         self.status.hash = Some(target.hash);
         let answers = format!("release {} runs and answers", release.name);
-        Outcome::ready(std::iter::once(answers).chain(self.workloads.remarks.drain(..)).collect::<Vec<_>>().join("; "))
+        let demand = self.how_to_replace();
+        let told = [answers].into_iter().chain(self.workloads.remarks.drain(..)).chain(demand);
+        Outcome::ready(told.collect::<Vec<_>>().join("; "))
     }
 
     /// Whether requests are answered, perhaps not by what is declared now.
@@ -315,8 +320,12 @@ impl<'a> Pass<'a> {
         Ok(workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?.serving())
     }
 
+    pub(crate) fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+
     pub(crate) fn warn(&mut self, reason: &'static str, message: &str) {
-        self.notes.push(Note::warning(reason, message));
+        self.note(Note::warning(reason, message));
     }
 }
 

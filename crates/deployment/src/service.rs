@@ -263,4 +263,6 @@ pub(crate) struct Request {
     pub(crate) status: ServiceStatus,
     /// Value of the annotation [`crate::RETRY`].
     pub(crate) retry: Option<String>,
+    /// Value of the annotation [`crate::REPLACE`].
+    pub(crate) replace: Option<String>,
 }

@@ -26,6 +26,7 @@ pub(super) fn request(spec: Value) -> Request {
         volume: None,
         status: ServiceStatus::default(),
         retry: None,
+        replace: None,
     }
 }
 
