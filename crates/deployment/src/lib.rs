@@ -19,6 +19,7 @@ mod credentials;
 mod drift;
 mod engine;
 mod error;
+mod exposure;
 mod fernet;
 mod inventory;
 mod jobs;

@@ -22,6 +22,7 @@ use crate::{
     config::{self, Resolved},
     credentials,
     engine::{Engine, Note, Passed},
+    exposure,
     record::{History, Revision},
     service::{Request, Scene, Secrets, Service},
     target::{Content, Target, Trouble, taken_back},
@@ -281,6 +282,7 @@ impl<'a> Pass<'a> {
             return taken_back(failed);
         }
         self.status.failed_change = None;
+        self.status.public_endpoints = exposure::urls(self.service, self.request);
         self.status.release = Some(release.name.to_owned());
         self.status.hash = Some(target.hash);
         let answers = format!("release {} runs and answers", release.name);

@@ -13,7 +13,7 @@ use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven, values::DB_PASSWORD};
+use crate::{Error, catalogue::Part, credentials::Generated, exposure::Door, probe::NotProven, values::DB_PASSWORD};
 
 /// Index of a service in the order in which services start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -178,6 +178,11 @@ pub(crate) trait Service: Send + Sync + 'static {
 
     /// URL inside the cluster, or on each node.
     fn endpoint(&self, namespace: &str) -> String;
+
+    /// Ways into the service for users, once the cloud is exposed.
+    fn doors(&self) -> &'static [Door] {
+        &[]
+    }
 
     /// Access to the cloud that this service hands out once its release is there.
     fn admin_access(&self, _request: &Request, _secrets: &Secrets) -> Option<CloudConfig> {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     catalogue::Release,
     config::Resolved,
+    exposure,
     service::{Kind, Request, Secrets, Service},
 };
 
@@ -24,6 +25,7 @@ pub(crate) fn compute(
     merge::layers([
         shared(service, request, release),
         endpoints(&common.region, secrets),
+        exposure::values(service, request),
         without_nulls(service.values(request, secrets)),
         configuration.values.clone(),
         json!({"images": {"tags": settings.images}}),

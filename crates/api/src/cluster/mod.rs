@@ -1,6 +1,7 @@
 //! `cluster.kupenstack.io/v1`: OpenStack itself as Kubernetes objects.
 
 mod configuration;
+mod exposure;
 mod glance;
 mod keystone;
 mod libvirt;
@@ -16,6 +17,7 @@ mod rabbitmq;
 mod service;
 
 pub use configuration::{CommonConf, ConfSource, EffectiveOption, FileSource, Files, ObjectKey, ObjectKeys};
+pub use exposure::{EXPOSED, Expose, ExposeType, Networking};
 pub use glance::{Glance, GlanceReplicas, GlanceSpec, GlanceTemplate};
 pub use keystone::{Fernet, Keystone, KeystoneReplicas, KeystoneSpec, KeystoneTemplate};
 pub use libvirt::{Libvirt, LibvirtSpec, LibvirtTemplate};

@@ -1,5 +1,7 @@
 //! `OpenStack`: the one cloud of this cluster.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     configuration::CommonConf,
+    exposure::Networking,
     glance::GlanceTemplate,
     keystone::KeystoneTemplate,
     libvirt::LibvirtTemplate,
@@ -74,6 +77,10 @@ pub struct OpenStackSpec {
     /// Where data is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
+
+    /// The networks that users come from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub networking: Networking,
 
     /// The label of the nodes that carry VMs, for every service that runs there: `{openstack-compute-node: enabled}` when
     /// absent. A node that gets the label becomes one of them.
@@ -299,6 +306,9 @@ pub struct ServiceSummary {
     /// Message of its `Ready` condition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Its URLs for users from outside of the cluster, by name. Empty unless it is exposed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub public_endpoints: BTreeMap<String, String>,
 }
 
 impl HasConditions for OpenStack {

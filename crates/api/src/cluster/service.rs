@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
+use super::exposure::Expose;
 use super::{
     keystone::Fernet,
     neutron::NeutronNetworks,
@@ -97,6 +98,10 @@ pub struct CommonSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub common_conf_from: Vec<ConfSource>,
+
+    /// How users reach the service from outside of the cluster (`OpenStack.spec.networking.expose`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expose: Option<Expose>,
 
     /// What happens to the service when its object is deleted; its data has a policy of its own (`volume.deletionPolicy`).
     #[serde(default, skip_serializing_if = "is_default")]
@@ -219,6 +224,9 @@ pub struct ServiceStatus {
     /// URL of the service inside the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// URLs of the service for users, by name: its own, and for Nova `console`. Empty unless it is exposed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub public_endpoints: BTreeMap<String, String>,
     /// Options that are not the service's defaults, by name, each with what set it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

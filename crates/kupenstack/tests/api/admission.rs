@@ -186,6 +186,49 @@ async fn nodes_of_pods_and_numbers_of_them_make_sense_wherever_they_are_set() {
 }
 
 #[tokio::test]
+async fn exposure_says_what_is_wrong_with_it() {
+    let clouds = objects(shared().await.plane.client().await, CLUSTER, "OpenStack", None);
+    let cloud = |expose: &Value| {
+        object(CLUSTER, "OpenStack", "default", &json!({"release": "2026.2", "networking": {"expose": expose}}))
+    };
+    for (expose, words) in [
+        (json!({"type": "nodePort", "url": "192.0.2.10:{port}"}), "url: it is http:// or https://"),
+        (
+            json!({"type": "nodePort", "url": "http://{name}.example:{port}"}),
+            "{service} and {port} are the only names in braces",
+        ),
+        (json!({"type": "nodePort", "url": "http://192.0.2.10:{port}/v3"}), "url: it is http:// or https://"),
+        (json!({"type": "nodePort", "url": "http://cloud.example"}), "with type nodePort {port} is enough"),
+        (
+            json!({"type": "loadBalancer", "url": "http://cloud.example:{port}"}),
+            "each service has an address of its own",
+        ),
+        (
+            json!({"type": "loadBalancer", "url": "http://{service}.example", "nodePorts": {"nova": 30000}}),
+            "nodePorts: only with type nodePort",
+        ),
+        (
+            json!({"type": "nodePort", "url": "http://{service}.example", "nodePorts": {"cinder": 30000}}),
+            "what can be exposed is keystone, glance",
+        ),
+        (
+            json!({"type": "ingress", "url": "http://{service}.example"}),
+            "supported values: \"nodePort\", \"loadBalancer\"",
+        ),
+    ] {
+        says(&refusal(&clouds, &cloud(&expose)).await, &["spec.networking.expose", words]);
+    }
+    let namespace = shared().await.plane.create_namespace("exposed").await;
+    let keystones = objects(shared().await.plane.client().await, CLUSTER, "Keystone", Some(&namespace));
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    for url in ["http://192.0.2.10:{port}", "https://{service}.cloud.example", "http://{service}-cloud.example:8080"] {
+        let spec =
+            json!({"release": "2026.2", "expose": {"type": "nodePort", "url": url, "nodePorts": {"keystone": 31000}}});
+        keystones.create(&dry, &object(CLUSTER, "Keystone", "keystone", &spec)).await.expect(url);
+    }
+}
+
+#[tokio::test]
 async fn an_image_says_what_is_wrong_with_it() {
     let stage = shared().await;
     let namespace = stage.plane.create_namespace("images").await;
