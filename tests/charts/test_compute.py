@@ -44,6 +44,26 @@ class Nodes(unittest.TestCase):
             spec = charts.pod_spec(daemonset(chart, names[0], {"pod": {"tolerations": {chart: {"enabled": True}}}}))
             self.assertEqual(spec["tolerations"][0]["effect"], "NoSchedule")
 
+    def test_taints_are_respected_by_default(self):
+        for chart in charts.CHARTS:
+            for obj in charts.with_pods(charts.defaults(chart)):
+                self.assertNotIn("tolerations", charts.pod_spec(obj), obj["metadata"]["name"])
+
+    def test_tolerations_of_some_pods_win_over_the_charts(self):
+        vms = [{"key": "vms", "operator": "Exists"}]
+        values = {"pod": {"tolerations": {"nova": {"enabled": True}, "compute": {"enabled": True, "tolerations": vms}}}}
+        for obj in charts.with_pods(charts.objects("nova", values)):
+            key = charts.pod_spec(obj)["tolerations"][0]["key"]
+            self.assertEqual(key, "vms" if obj["kind"] == "DaemonSet" else "node-role.kubernetes.io/control-plane")
+        values["pod"]["tolerations"]["compute"] = {"enabled": False}
+        self.assertNotIn("tolerations", charts.pod_spec(daemonset("nova", "nova-compute", values)))
+
+    def test_a_toleration_that_is_none_is_refused_by_name(self):
+        for wrong, words in (({"effect": "NoWay"}, "effect"), ({"keys": "vms"}, "keys"), ({"operator": "In"}, "operator")):
+            values = {"pod": {"tolerations": {"nova": {"enabled": True, "tolerations": [wrong]}}}}
+            with self.assertRaisesRegex(charts.RenderError, words):
+                charts.objects("nova", values)
+
     def test_every_node_is_a_gateway_unless_some_are_named(self):
         self.assertEqual(env(daemonset("ovn", "ovn-controller"))["CMS_OPTIONS"], "enable-chassis-as-gw")
         objs = charts.objects("ovn", {"labels": {"ovn_controller_gw": {"node_selector_key": "gateway", "node_selector_value": "yes"}}})
@@ -172,10 +192,10 @@ class Scripts(unittest.TestCase):
 
     def test_card_that_is_not_there(self):
         script = charts.ROOT / "ovn" / "files" / "lib.sh"
-        done = subprocess.run(["bash", "-c", f". {script}; need_card eth77 network.interface.tunnel"], capture_output=True, text=True,
+        done = subprocess.run(["bash", "-c", f". {script}; need_card eth77 network.interface.tunnel tunnelInterface"], capture_output=True, text=True,
                               check=False, env={**os.environ, "NODE_NAME": "node7", "TUNNEL_CARD": "", "DATAPATH": "system"})
         self.assertEqual(done.returncode, 1)
-        self.assertIn("node node7 has no network card eth77, which network.interface.tunnel names", done.stderr)
+        self.assertIn("node node7 has no network card eth77, which network.interface.tunnel names (tunnelInterface of the OVN object)", done.stderr)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,12 @@ class Settings(unittest.TestCase):
         spec = charts.find(objs, "Service", "keystone")["spec"]
         self.assertEqual((spec["type"], spec["ports"][0]["nodePort"]), ("NodePort", 30500))
 
+    def test_load_balancer(self):
+        for chart, component, name in (("glance", "api", "glance"), ("nova", "novncproxy", "nova-novncproxy")):
+            spec = charts.find(charts.objects(chart, {"network": {component: {"load_balancer": {"enabled": True}}}}), "Service", name)["spec"]
+            self.assertEqual((spec["type"], "nodePort" in spec["ports"][0]), ("LoadBalancer", False))
+            self.assertNotIn("type", charts.find(charts.defaults(chart), "Service", name)["spec"])
+
     def test_public_endpoint(self):
         values = {"endpoints": {"identity": {"host_fqdn_override": {"public": "id.example.org"}, "scheme": {"public": "https"},
                                              "port": {"api": {"public": 443}}}}}

@@ -38,13 +38,15 @@ reason() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].
 says() { message "$1" | grep -qF "$2"; }
 
 # No node has the label yet. This kind of cluster has no kernel module and no virtualisation, a second card between the
-# nodes, one way outside.
+# nodes, one way outside. What is wrong with this is found out one after the other.
 enabled() {
   patch '{"rabbitmq": {"enabled": true}, "placement": {"enabled": true}, "neutron": {"enabled": true},
-    "ovn": {"enabled": true, "datapath": "userspace", "tunnelInterface": "eth1", "gatewayNodes": {"vms-gateway": "yes"}},
-    "libvirt": {"enabled": true}, "nova": {"enabled": true, "virtType": "qemu"}}'
+    "ovn": {"enabled": true, "datapath": "userspace", "tunnelInterface": "eth77", "gatewayNodes": {"vms-gateway": "yes"}},
+    "libvirt": {"enabled": true}, "nova": {"enabled": true, "virtType": "kvm"}}'
 }
 no_hypervisor() { says libvirt 'no node that takes pods has the label openstack-compute-node=enabled'; }
+no_card() { says ovn 'has no network card eth77, which network.interface.tunnel names (tunnelInterface of the OVN object)'; }
+no_kvm() { in_node 1 test -e /dev/kvm || within 900 says nova 'has no /dev/kvm'; }
 labelled() {
   kubectl label node node1 vms-gateway=yes
   kubectl label nodes --all openstack-compute-node=enabled
@@ -61,11 +63,42 @@ changed() {
   within 300 says nova "$nodes of $nodes pods of DaemonSet nova-compute run an earlier version" || return
   ready && is "$before" compute_pods
 }
-one_by_one() {
-  local pod
-  for pod in $(compute_pods); do k delete "$pod" && within 120 nodes_ready || return; done
-  within 60 not says nova 'earlier version'
+# At every look, one pod at most of those on nodes is away or not ready.
+one_at_a_time() {
+  local away
+  away=$(k get daemonsets -o 'jsonpath={range .items[*]}{.status.desiredNumberScheduled} {.status.numberReady}{"\n"}{end}' |
+    awk '{away += $1 - $2} END {print away + 0}')
+  [ "$away" -le 1 ] || { echo "$away pods are away" && return 1; }
 }
+replaced_on_demand() {
+  local before deadline=$((SECONDS + 600))
+  before=$(compute_pods)
+  k annotate nova nova --overwrite "kupenstack.io/replace-pods=$(k get nova nova -o 'jsonpath={.status.revision}')" || return
+  until [ "$(reason nova)" = Ready ] && not says nova 'earlier version'; do
+    one_at_a_time || return
+    [ "$SECONDS" -lt "$deadline" ] || { message nova && return 1; }
+  done
+  is '' comm -12 <(echo "$before") <(compute_pods)
+}
+
+# The machine is outside of the Kubernetes cluster.
+exposed() {
+  local url
+  url="http://$(node_ip 1)"
+  kubectl patch openstack default --type merge -p "{\"spec\": {\"networking\": {\"expose\": {\"type\": \"nodePort\", \"url\": \"$url:{port}\"}}}}" || return
+  within 60 not kubectl wait --for=condition=Ready openstack/default --timeout=0 >/dev/null
+  ready && is "$url:30774/v2.1" k get nova nova -o 'jsonpath={.status.publicEndpoints.nova}'
+}
+# Every public endpoint of the catalogue answers the machine; 300 is a list of versions.
+catalogue_answers() {
+  local url urls
+  urls=$(in_client 'openstack endpoint list --interface public -f value -c URL') || return
+  [ "$(wc -l <<<"$urls")" = 5 ] || { echo "$urls" && return 1; }
+  for url in $urls; do
+    curl -sS -m 20 -o /dev/null -w "%{http_code} $url\n" "$url" | grep -E '^(200|300|401) ' || return
+  done
+}
+console_answers() { curl -sSf -m 20 -o /dev/null "$(k get nova nova -o 'jsonpath={.status.publicEndpoints.console}')"; }
 
 switched_off() { patch '{"nova": {"enabled": false}}' && within 60 is InUse reason nova; }
 gone() { k wait --for=delete "$1/$1" --timeout=180s; }
@@ -84,6 +117,10 @@ main() {
   ok "what VMs take is enabled" enabled
   ok "that no node is to have VMs is told" within 300 no_hypervisor
   ok "nodes get the label" labelled
+  ok "a card that nodes have not got is told" within 300 no_card
+  ok "another one" patch '{"ovn": {"tunnelInterface": "eth1"}}'
+  ok "that nodes can't virtualise is told" no_kvm
+  ok "then not" patch '{"nova": {"virtType": "qemu"}}'
   ok "all services are ready" ready
   check_vms
   ok "the simulated OpenStack answers as this cloud does" "$HERE/contract.sh"
@@ -92,8 +129,11 @@ main() {
   ok "and the cloud is well again" ready
   ok "for which nothing was rolled out" is "$before" revisions
   ok "a change replaces no pod of a hypervisor, which is told" changed
-  ok "until they are deleted one by one" one_by_one
+  ok "until that is asked for, and then one by one" replaced_on_demand
   ok "the VM has not noticed" answers
+  ok "the cloud is exposed" exposed
+  ok "the public endpoints in the catalogue answer from outside" catalogue_answers
+  ok "so does the proxy to consoles" console_answers
   ok "LP 2150668: Nova is not removed while there are VMs" switched_off
   ok "whose VMs answer" answers
   ok "VMs are deleted" servers_gone

@@ -52,6 +52,8 @@ pub enum Cause {
     PodNetwork,
     /// The node is gone or does not report.
     NodeLost,
+    /// The node lacks a device, a network card or a kernel module.
+    NodeUnfit,
 }
 
 /// Why no node takes a pod.
@@ -105,6 +107,9 @@ impl fmt::Display for Cause {
             Self::ProbeFailing => "it does not answer its probe: is it overloaded, or is something that it needs away?",
             Self::PodNetwork => "the pod gets no network: look at the network plugin on its node",
             Self::NodeLost => "the node is gone or does not report: look at the node",
+            Self::NodeUnfit => {
+                "the node is not fit for this: give it what it lacks, ask for something else, or keep it out"
+            }
         })
     }
 }

@@ -87,6 +87,23 @@ async fn a_job_that_hangs_tells_what_at() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_not_fit_is_told_by_name_with_what_it_lacks_and_the_remedy() {
+    let played = Played::new(&failed(), |_| {
+        Some(
+            "modprobe: FATAL: Module openvswitch not found in directory /lib/modules/6.12.0\n\
+             the kernel of node worker2 has no module openvswitch: load it, or set conf.ovn_bridge_datapath_type to netdev \
+             (datapath of the OVN object to userspace)\n"
+                .to_owned(),
+        )
+    });
+    let evidence = played.seen().await;
+    assert_eq!((evidence.severity, evidence.cause), (Severity::Failing, Some(Cause::NodeUnfit)));
+    let text = evidence.to_string();
+    assert!(text.contains("the kernel of node worker2 has no module openvswitch: load it, or set"), "{text}");
+    assert!(text.contains("(datapath of the OVN object to userspace)"), "{text}");
+}
+
+#[tokio::test]
 async fn the_previous_container_is_asked_when_this_one_has_said_nothing() {
     let played = Played::new(&failed(), |previous| Some(if previous { "KeyError: 'x'\n" } else { "\n" }.to_owned()));
     assert_eq!(played.seen().await.log, ["KeyError: 'x'"]);

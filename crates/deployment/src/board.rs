@@ -1,11 +1,11 @@
 //! Where every service stands, for those that depend on it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, future::ready, stream::BoxStream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource, ResourceExt, core::DeserializeGuard, core::NamespaceResourceScope, runtime::watcher};
-use kupenstack_api::{HasConditions, cluster::ServiceResource};
+use kupenstack_api::cluster::ServiceResource;
 use kupenstack_core::conditions;
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
 use serde::de::DeserializeOwned;
@@ -46,6 +46,8 @@ pub(crate) struct Standing {
     pub(crate) stalled: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
+    /// Its URLs for users, by name.
+    pub(crate) public_endpoints: BTreeMap<String, String>,
 }
 
 impl Standing {
@@ -138,6 +140,7 @@ where
                 stalled: true,
                 reason: "Undecodable".to_owned(),
                 message: invalid.error.clone(),
+                public_endpoints: BTreeMap::new(),
             },
         })
     }
@@ -156,7 +159,7 @@ where
     }
 }
 
-fn standing_of<K: ResourceExt + HasConditions>(object: &K) -> Standing {
+fn standing_of<K: ResourceExt + ServiceResource>(object: &K) -> Standing {
     let all = object.conditions();
     let deleting = object.meta().deletion_timestamp.is_some();
     let (reason, message) = match conditions::find(all, conditions::READY) {
@@ -172,5 +175,6 @@ fn standing_of<K: ResourceExt + HasConditions>(object: &K) -> Standing {
         stalled: conditions::find(all, conditions::STALLED).is_some(),
         reason,
         message,
+        public_endpoints: object.status().map(|status| status.public_endpoints.clone()).unwrap_or_default(),
     }
 }

@@ -262,15 +262,24 @@ fn judge(cloud: &OpenStack, standings: &Standings) -> Outcome {
 }
 
 fn summary(kind: Kind, cloud: &OpenStack, standings: &Standings) -> Option<ServiceSummary> {
-    let (ready, available, reason, message) = match standings.get(&kind) {
-        Some(s) => (s.ready, s.available, s.reason.clone(), s.message.clone()),
+    let summary = ServiceSummary { kind: kind.name().to_owned(), ..ServiceSummary::default() };
+    Some(match standings.get(&kind) {
+        Some(s) => ServiceSummary {
+            ready: s.ready,
+            available: s.available,
+            reason: s.reason.clone(),
+            message: s.message.clone(),
+            public_endpoints: s.public_endpoints.clone(),
+            ..summary
+        },
         // a service that nobody asked for is no news
-        None if !enabled(kind, cloud) && services::of(kind).by_default() => {
-            (false, false, "Disabled".to_owned(), format!("spec.services.{}.enabled is false", kind.object()))
-        }
+        None if !enabled(kind, cloud) && services::of(kind).by_default() => ServiceSummary {
+            reason: "Disabled".to_owned(),
+            message: format!("spec.services.{}.enabled is false", kind.object()),
+            ..summary
+        },
         None => return None,
-    };
-    Some(ServiceSummary { kind: kind.name().to_owned(), ready, available, reason, message })
+    })
 }
 
 /// Why the operator can't work where the cloud is to be.
@@ -305,12 +314,23 @@ pub(crate) fn declared(kind: Kind, cloud: &OpenStack) -> Value {
     if spec.adopt {
         common["adopt"] = json!(true);
     }
+    if let (Some(expose), false) = (&spec.networking.expose, services::of(kind).doors().is_empty()) {
+        common["expose"] = json!(expose);
+    }
+    if !spec.tolerations.is_empty() {
+        common["tolerations"] = json!(spec.tolerations);
+    }
     let mut own = services::of(kind).declared_by(spec);
     if let Some(own) = own.as_object_mut() {
         own.remove(ENABLED);
-        if !spec.compute_nodes.is_empty() && services::of(kind).is_on_compute_nodes() {
+        if services::of(kind).is_on_compute_nodes() {
             // one label in place of another, not both
-            own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
+            if !spec.compute_nodes.is_empty() {
+                own.entry("computeNodes").or_insert_with(|| json!(spec.compute_nodes));
+            }
+            if !spec.compute_tolerations.is_empty() {
+                own.entry("computeTolerations").or_insert_with(|| json!(spec.compute_tolerations));
+            }
         }
     }
     if let (Some(storage), true) = (&spec.storage, services::of(kind).has_volume()) {
@@ -345,69 +365,4 @@ fn contains(actual: &Value, wanted: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cloud(spec: Value) -> OpenStack {
-        let whole = merge::layers([json!({"release": "2026.2"}), spec]);
-        OpenStack::new("default", serde_json::from_value(whole).unwrap())
-    }
-
-    #[test]
-    fn options_for_all_services_reach_those_that_oslo_config_reads() {
-        let conf = json!({"DEFAULT": {"debug": true}});
-        let from = json!([{"configMapRef": {"name": "all"}}]);
-        let cloud = cloud(json!({"common": {"conf": conf, "confFrom": from}}));
-        for kind in [Kind::Keystone, Kind::Glance, Kind::Placement, Kind::Neutron, Kind::Nova] {
-            let spec = declared(kind, &cloud);
-            assert_eq!((&spec["commonConf"], &spec["commonConfFrom"]), (&conf, &from));
-        }
-        for kind in [Kind::MariaDB, Kind::Memcached, Kind::RabbitMQ, Kind::Ovn, Kind::Libvirt] {
-            assert_eq!(declared(kind, &cloud), json!({"release": "2026.2", "region": "default"}));
-        }
-    }
-
-    #[test]
-    fn snap_openstack_2159042_what_one_service_sets_changes_no_other() {
-        let common = json!({"common": {"conf": {"DEFAULT": {"debug": true}}}});
-        let before = cloud(common.clone());
-        let glance = json!({"services": {"glance": {"conf": {"DEFAULT": {"debug": false}}, "replicas": {"api": 0}}}});
-        let after = cloud(merge::layers([common, glance]));
-        for kind in Kind::ALL {
-            let same = declared(kind, &before) == declared(kind, &after);
-            assert_eq!(same, kind != Kind::Glance, "{}", kind.name());
-        }
-    }
-
-    #[test]
-    fn vms_are_not_part_of_a_cloud_unless_asked_for() {
-        let wanted = |cloud: &OpenStack| {
-            Kind::ALL.map(|k| enabled(k, cloud).then(|| k.object())).into_iter().flatten().collect::<Vec<_>>()
-        };
-        assert_eq!(wanted(&cloud(json!({}))), ["mariadb", "memcached", "keystone", "glance"]);
-        let asked = cloud(json!({"services": {"rabbitmq": {"enabled": true}, "glance": {"enabled": false}}}));
-        assert_eq!(wanted(&asked), ["mariadb", "memcached", "keystone", "rabbitmq"]);
-    }
-
-    /// The admission rules are text in the API's types, the dependencies are data here.
-    #[test]
-    fn admission_refuses_to_switch_off_exactly_what_others_need() {
-        let crds = json!(kupenstack_api::crds::all());
-        let crd = crds.as_array().unwrap().iter().find(|c| c["spec"]["names"]["kind"] == "OpenStack").unwrap();
-        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-        let rules = spec["properties"]["services"]["x-kubernetes-validations"].as_array().unwrap();
-        let mut expected = Vec::new();
-        for (needed, dependent) in Kind::ALL.iter().flat_map(|k| Kind::ALL.map(|d| (*k, d))) {
-            if services::depends_on(dependent, needed) {
-                let field = |kind: Kind| {
-                    format!("self.?{}.?enabled.orValue({})", kind.object(), services::of(kind).by_default())
-                };
-                expected.push(format!("{} || !{}", field(needed), field(dependent)));
-            }
-        }
-        let mut found: Vec<_> = rules.iter().map(|r| r["rule"].as_str().unwrap().to_owned()).collect();
-        found.sort();
-        expected.sort();
-        assert_eq!(found, expected);
-    }
-}
+mod tests;

@@ -152,6 +152,7 @@ fn with_outcome(request: &Request, outcome: &Outcome) -> ServiceStatus {
 
 /// What a pass reads of the object.
 pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &K) -> Request {
+    let annotation = |name: &str| object.meta().annotations.as_ref().and_then(|all| all.get(name)).cloned();
     Request {
         namespace: object.namespace().unwrap_or_default(),
         generation: object.meta().generation,
@@ -159,10 +160,11 @@ pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &
         owner: object.controller_owner_ref(&()).unwrap_or_default(),
         common: object.common().clone(),
         replicas: object.replicas(),
-        node_selectors: object.node_selectors(),
+        nodes: object.nodes(),
         own: object.own(),
         volume: object.volume().cloned(),
         status: object.status().cloned().unwrap_or_default(),
-        retry: object.meta().annotations.as_ref().and_then(|a| a.get(crate::RETRY)).cloned(),
+        retry: annotation(crate::RETRY),
+        replace: annotation(crate::REPLACE),
     }
 }

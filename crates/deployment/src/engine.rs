@@ -39,6 +39,8 @@ pub(crate) struct Engine {
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) verified: Verified,
     pub(crate) repairs: Repairs,
+    /// Held while a pod on a node with VMs is chosen and deleted, whichever service it is of.
+    pub(crate) replacing: tokio::sync::Mutex<()>,
     charts: PathBuf,
     kubernetes: OnceCell<String>,
     /// Digest and version of each chart; charts don't change while the process lives.
@@ -85,6 +87,7 @@ impl Engine {
             inventory: Inventory::start(context, &settings.cloud_namespace),
             verified: Verified::default(),
             repairs: Repairs::default(),
+            replacing: tokio::sync::Mutex::default(),
             charts: settings.charts.clone(),
             board,
             prober: Arc::clone(&settings.prober),

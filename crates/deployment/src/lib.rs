@@ -19,6 +19,7 @@ mod credentials;
 mod drift;
 mod engine;
 mod error;
+mod exposure;
 mod fernet;
 mod inventory;
 mod jobs;
@@ -27,6 +28,7 @@ mod probe;
 mod record;
 mod references;
 mod removal;
+mod replacement;
 mod rollout;
 mod service;
 mod services;
@@ -47,6 +49,9 @@ pub use target::Patience;
 
 /// Annotation on a service's object: another value tries a change again that was taken back.
 const RETRY: &str = "kupenstack.io/retry";
+
+/// Annotation on a service's object: the revision that pods on nodes with VMs are brought to, one after the other.
+const REPLACE: &str = "kupenstack.io/replace-pods";
 
 /// What the controllers of this crate need to know of their surroundings.
 #[derive(Clone)]

@@ -22,6 +22,7 @@ use crate::{
     config::{self, Resolved},
     credentials,
     engine::{Engine, Note, Passed},
+    exposure,
     record::{History, Revision},
     service::{Request, Scene, Secrets, Service},
     target::{Content, Target, Trouble, taken_back},
@@ -155,7 +156,10 @@ impl<'a> Pass<'a> {
         };
         match next {
             Next::Stop(outcome) => Ok(self.take_back_or(&target, &history, outcome)),
-            Next::Go => Ok(self.arrived(target, release)),
+            Next::Go => {
+                let arrived = self.arrived(target, release);
+                self.replaced_or(arrived).await
+            }
         }
     }
 
@@ -278,10 +282,13 @@ impl<'a> Pass<'a> {
             return taken_back(failed);
         }
         self.status.failed_change = None;
+        self.status.public_endpoints = exposure::urls(self.service, self.request);
         self.status.release = Some(release.name.to_owned());
         self.status.hash = Some(target.hash);
         let answers = format!("release {} runs and answers", release.name);
-        Outcome::ready(std::iter::once(answers).chain(self.workloads.remarks.drain(..)).collect::<Vec<_>>().join("; "))
+        let demand = self.how_to_replace();
+        let told = [answers].into_iter().chain(self.workloads.remarks.drain(..)).chain(demand);
+        Outcome::ready(told.collect::<Vec<_>>().join("; "))
     }
 
     /// Whether requests are answered, perhaps not by what is declared now.
@@ -315,8 +322,12 @@ impl<'a> Pass<'a> {
         Ok(workloads::look(&self.engine.client, &self.request.namespace, &self.release.name).await?.serving())
     }
 
+    pub(crate) fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+
     pub(crate) fn warn(&mut self, reason: &'static str, message: &str) {
-        self.notes.push(Note::warning(reason, message));
+        self.note(Note::warning(reason, message));
     }
 }
 

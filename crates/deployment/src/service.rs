@@ -8,12 +8,12 @@ use futures::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
-use kupenstack_api::cluster::{CommonSpec, Conf, NodeSelector, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
+use kupenstack_api::cluster::{CommonSpec, Conf, Nodes, OpenStackSpec, Own, ServiceStatus, VolumeClaim};
 use kupenstack_openstack::CloudConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::{Error, catalogue::Part, credentials::Generated, probe::NotProven, values::DB_PASSWORD};
+use crate::{Error, catalogue::Part, credentials::Generated, exposure::Door, probe::NotProven, values::DB_PASSWORD};
 
 /// Index of a service in the order in which services start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -179,6 +179,11 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// URL inside the cluster, or on each node.
     fn endpoint(&self, namespace: &str) -> String;
 
+    /// Ways into the service for users, once the cloud is exposed.
+    fn doors(&self) -> &'static [Door] {
+        &[]
+    }
+
     /// Access to the cloud that this service hands out once its release is there.
     fn admin_access(&self, _request: &Request, _secrets: &Secrets) -> Option<CloudConfig> {
         None
@@ -257,10 +262,12 @@ pub(crate) struct Request {
     pub(crate) owner: OwnerReference,
     pub(crate) common: CommonSpec,
     pub(crate) replicas: BTreeMap<&'static str, i32>,
-    pub(crate) node_selectors: BTreeMap<&'static str, NodeSelector>,
+    pub(crate) nodes: BTreeMap<&'static str, Nodes>,
     pub(crate) own: Own,
     pub(crate) volume: Option<VolumeClaim>,
     pub(crate) status: ServiceStatus,
     /// Value of the annotation [`crate::RETRY`].
     pub(crate) retry: Option<String>,
+    /// Value of the annotation [`crate::REPLACE`].
+    pub(crate) replace: Option<String>,
 }

@@ -127,6 +127,7 @@ fn of_surroundings(cause: Option<&Cause>) -> bool {
                 | Cause::VolumeNotMounted
                 | Cause::PodNetwork
                 | Cause::NodeLost
+                | Cause::NodeUnfit
                 | Cause::NameResolution
                 | Cause::DatabaseUnreachable
                 | Cause::ServiceUnreachable

@@ -1,5 +1,6 @@
 //! Values for a service's chart: what every chart shares, the service's own, then what the user wrote.
 
+use kupenstack_api::cluster::Nodes;
 use kupenstack_core::merge;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -7,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     catalogue::Release,
     config::Resolved,
+    exposure,
     service::{Kind, Request, Secrets, Service},
 };
 
@@ -23,6 +25,7 @@ pub(crate) fn compute(
     merge::layers([
         shared(service, request, release),
         endpoints(&common.region, secrets),
+        exposure::values(service, request),
         without_nulls(service.values(request, secrets)),
         configuration.values.clone(),
         json!({"images": {"tags": settings.images}}),
@@ -41,11 +44,15 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
         "images": {"tags": tags, "pull_policy": "IfNotPresent"},
         "pod": {"replicas": request.replicas},
     });
-    let of_service =
-        service.components().iter().chain(&["job"]).map(|component| (component, &common.settings.node_selector));
-    for (component, selector) in of_service.chain(&request.node_selectors) {
-        if let Some((key, value)) = selector.iter().next() {
+    let settings = &common.settings;
+    let of_service = Nodes { selector: settings.node_selector.clone(), tolerations: settings.tolerations.clone() };
+    let control_plane = service.components().iter().chain(&["job"]).map(|component| (component, &of_service));
+    for (component, nodes) in control_plane.chain(&request.nodes) {
+        if let Some((key, value)) = nodes.selector.iter().next() {
             values["labels"][component] = json!({"node_selector_key": key, "node_selector_value": value});
+        }
+        if !nodes.tolerations.is_empty() {
+            values["pod"]["tolerations"][component] = json!({"enabled": true, "tolerations": nodes.tolerations});
         }
     }
     if let Some(volume) = &request.volume {

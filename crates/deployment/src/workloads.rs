@@ -17,6 +17,8 @@ use crate::{Error, removal::delete_this};
 const ON_DELETE: &str = "OnDelete";
 /// Label of pods of `StatefulSets` and `DaemonSets`, and of the revisions that they are made of.
 const REVISION: &str = "controller-revision-hash";
+/// Label of a release's workloads and pods, with its name.
+pub(crate) const RELEASE_GROUP: &str = "release_group";
 
 /// What is told of workloads that are rolled out.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Done {
     pub(crate) nodes: u32,
     /// What a person may want to do.
     pub(crate) remarks: Vec<String>,
+    /// Whether pods are of an earlier version, and stay so until they are deleted.
+    pub(crate) outdated: bool,
 }
 
 /// Where a release's workloads stand.
@@ -90,11 +94,12 @@ impl Workloads {
     fn done(&self) -> Done {
         let desired = |d: &DaemonSet| d.status.as_ref().map_or(0, |s| s.desired_number_scheduled);
         let nodes = self.daemon_sets.iter().map(desired).max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-        Done { nodes, remarks: daemon_set_remarks(&self.daemon_sets) }
+        let outdated = self.daemon_sets.iter().any(|set| on_delete(set) && earlier(set) > 0);
+        Done { nodes, remarks: daemon_set_remarks(&self.daemon_sets), outdated }
     }
 }
 
-async fn listed<K>(client: &Client, namespace: &str, of_release: &ListParams) -> Result<Vec<K>, Error>
+pub(crate) async fn listed<K>(client: &Client, namespace: &str, of_release: &ListParams) -> Result<Vec<K>, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
 {
@@ -103,14 +108,14 @@ where
 
 /// Looks at every workload of the release.
 pub(crate) async fn look(client: &Client, namespace: &str, release: &str) -> Result<Look, Error> {
-    let of_release = ListParams::default().labels(&format!("release_group={release}"));
+    let of_release = ListParams::default().labels(&format!("{RELEASE_GROUP}={release}"));
     let workloads = Workloads::read(client, namespace, &of_release).await?;
     let waiting = workloads.waiting();
     if waiting.is_empty() {
         return Ok(Look::Done(workloads.done()));
     }
     let serving = workloads.serving();
-    let selector = format!("release_group={release},!batch.kubernetes.io/job-name");
+    let selector = format!("{RELEASE_GROUP}={release},!batch.kubernetes.io/job-name");
     replace_stuck(client, namespace, &workloads, &of_release).await?;
     Ok(match trouble(client, namespace, &selector).await? {
         Some(evidence) if evidence.severity == Severity::Failing => Look::Trouble { evidence, serving },
@@ -141,41 +146,57 @@ async fn replace_stuck(
     workloads: &Workloads,
     of_release: &ListParams,
 ) -> Result<(), Error> {
-    let mut updates: BTreeMap<String, String> = BTreeMap::new();
+    let outdated: Vec<_> = workloads.daemon_sets.iter().filter(|set| earlier(set) > 0).collect();
+    let mut newest = newest_revisions(client, namespace, of_release, &outdated).await?;
     for set in &workloads.stateful_sets {
-        updates.extend(set.uid().zip(set.status.as_ref().and_then(|s| s.update_revision.clone())));
+        newest.extend(set.uid().zip(set.status.as_ref().and_then(|s| s.update_revision.clone())));
     }
-    let stuck: Vec<_> = workloads.daemon_sets.iter().filter(|set| earlier(set) > 0).collect();
-    if !stuck.is_empty() {
-        let revisions: Vec<ControllerRevision> = listed(client, namespace, of_release).await?;
-        for set in stuck {
-            let of_set = |r: &&ControllerRevision| is_of(*r, set.uid().as_ref());
-            let newest = revisions.iter().filter(of_set).max_by_key(|r| r.revision);
-            updates.extend(set.uid().zip(newest.and_then(|r| r.labels().get(REVISION).cloned())));
-        }
-    }
-    replace_failing(client, namespace, of_release, &updates).await
+    replace_failing(client, namespace, of_release, &newest).await
 }
 
-fn is_of(object: &impl ResourceExt, uid: Option<&String>) -> bool {
+/// The newest revision of each of these sets, by the set's UID.
+pub(crate) async fn newest_revisions(
+    client: &Client,
+    namespace: &str,
+    of_release: &ListParams,
+    sets: &[&DaemonSet],
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut newest = BTreeMap::new();
+    if sets.is_empty() {
+        return Ok(newest);
+    }
+    let revisions: Vec<ControllerRevision> = listed(client, namespace, of_release).await?;
+    for set in sets {
+        let of_set = |r: &&ControllerRevision| is_of(*r, set.uid().as_ref());
+        let revision = revisions.iter().filter(of_set).max_by_key(|r| r.revision);
+        newest.extend(set.uid().zip(revision.and_then(|r| r.labels().get(REVISION).cloned())));
+    }
+    Ok(newest)
+}
+
+/// Whether the pod is of another revision than the newest of its set. The revisions are by the sets' UIDs.
+pub(crate) fn is_earlier(pod: &Pod, newest: &BTreeMap<String, String>) -> bool {
+    let newest = newest.iter().find(|(set, _)| is_of(pod, Some(*set))).map(|(_, revision)| revision);
+    newest.is_some_and(|newest| pod.labels().get(REVISION).is_some_and(|of| of != newest))
+}
+
+pub(crate) fn is_of(object: &impl ResourceExt, uid: Option<&String>) -> bool {
     object.owner_references().iter().any(|owner| Some(&owner.uid) == uid)
 }
 
-/// Deletes pods that fail and are not of their set's revision. The revisions are by the sets' UIDs.
+/// Deletes pods that fail and are not of their set's newest revision.
 async fn replace_failing(
     client: &Client,
     namespace: &str,
     of_release: &ListParams,
-    updates: &BTreeMap<String, String>,
+    newest: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    if updates.is_empty() {
+    if newest.is_empty() {
         return Ok(());
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     for pod in pods.list(of_release).await? {
-        let update = updates.iter().find(|(set, _)| is_of(&pod, Some(*set))).map(|(_, update)| update);
-        let earlier = update.is_some_and(|update| pod.labels().get(REVISION).is_some_and(|of| of != update));
-        if !earlier || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
+        if !is_earlier(&pod, newest) || pod.metadata.deletion_timestamp.is_some() || !kupenstack_agent::fails(&pod) {
             continue;
         }
         tracing::warn!(pod = pod.name_any(), "a failing pod of an earlier revision is replaced");
@@ -214,7 +235,7 @@ fn stateful_set_lag(set: &StatefulSet) -> Option<String> {
     (ready != wanted || !current || status.replicas != wanted).then(|| format!("{ready}/{wanted} pods ready"))
 }
 
-fn on_delete(set: &DaemonSet) -> bool {
+pub(crate) fn on_delete(set: &DaemonSet) -> bool {
     set.spec.as_ref().and_then(|s| s.update_strategy.as_ref()?.type_.as_deref()) == Some(ON_DELETE)
 }
 
@@ -246,11 +267,15 @@ fn daemon_set_remarks(sets: &[DaemonSet]) -> Vec<String> {
             without_nodes.entry(labels).or_default().push(set.name_any());
         } else if on_delete(set) && earlier(set) > 0 {
             let (old, name) = (earlier(set), set.name_any());
-            remarks.push(format!("{old} of {wanted} pods of DaemonSet {name} run an earlier version: delete them one by one when it suits"));
+            remarks.push(format!("{old} of {wanted} pods of DaemonSet {name} run an earlier version"));
         }
     }
     let told = |(labels, names): (String, Vec<String>)| {
-        format!("no node that takes pods has the label {labels}, so there are none of DaemonSet {}", names.join(", "))
+        format!(
+            "no node that takes pods has the label {labels}, so there are none of DaemonSet {}: label one; if it has a taint, \
+             computeTolerations has to name that",
+            names.join(", ")
+        )
     };
     remarks.extend(without_nodes.into_iter().map(told));
     remarks
@@ -325,7 +350,7 @@ mod tests {
         let remarks = |set: &DaemonSet| daemon_set_remarks(std::slice::from_ref(set));
         let set = daemon_set("OnDelete", &counted(3, 1));
         assert_eq!(daemon_set_lag(&set), None);
-        assert!(remarks(&set)[0].starts_with("2 of 3 pods of DaemonSet d run an earlier version"));
+        assert_eq!(remarks(&set), ["2 of 3 pods of DaemonSet d run an earlier version"]);
         assert_eq!(remarks(&daemon_set("OnDelete", &counted(3, 3))), Vec::<String>::new());
         assert_eq!(daemon_set_lag(&daemon_set("OnDelete", &counted(2, 3))).unwrap(), "2/3 pods ready");
         let rolling = daemon_set("RollingUpdate", &counted(3, 1));
@@ -343,11 +368,14 @@ mod tests {
         let sets = vec![daemon_set("OnDelete", &none), daemon_set("OnDelete", &none)];
         let workloads = Workloads { deployments: Vec::new(), stateful_sets: Vec::new(), daemon_sets: sets };
         assert!(workloads.waiting().is_empty() && workloads.serving());
-        let Done { nodes, remarks } = workloads.done();
-        assert_eq!(nodes, 0);
+        let Done { nodes, remarks, outdated } = workloads.done();
+        assert_eq!((nodes, outdated), (0, false));
         assert_eq!(
             remarks,
-            ["no node that takes pods has the label role=compute, so there are none of DaemonSet d, d"]
+            [
+                "no node that takes pods has the label role=compute, so there are none of DaemonSet d, d: label one; if it has a \
+              taint, computeTolerations has to name that"
+            ]
         );
     }
 }

@@ -12,7 +12,7 @@ encap_ip() {
   local address
   ENCAP_IP=$NODE_IP
   [[ $TUNNEL_CARD ]] || return 0
-  need_card "$TUNNEL_CARD" network.interface.tunnel
+  need_card "$TUNNEL_CARD" network.interface.tunnel tunnelInterface
   if tunnel_has_bridge; then
     up "$tunnel_bridge"
     address=$(vsctl br-get-external-id "$tunnel_bridge" address)
@@ -23,7 +23,8 @@ encap_ip() {
     address=$(address_of "$TUNNEL_CARD")
   fi
   if [[ -z $address ]]; then
-    echo "the network card $TUNNEL_CARD of node $NODE_NAME, which network.interface.tunnel names, has no address" >&2
+    echo "the network card $TUNNEL_CARD of node $NODE_NAME, which network.interface.tunnel names (tunnelInterface of" \
+      "the OVN object), has no address: give it one, or name another card" >&2
     exit 1
   fi
   ENCAP_IP=${address%/*}

@@ -19,10 +19,10 @@ database() {
 # address_of CARD: its first address, with the length of its network.
 address_of() { ip -4 -oneline addr show dev "$1" scope global 2>/dev/null | awk 'NR == 1 {print $4}'; }
 
-# need_card CARD FIELD
+# need_card CARD VALUE FIELD: the value of the chart that names it, and the field of the operator's object.
 need_card() {
   [[ ! -e /sys/class/net/$1 ]] || return 0
-  echo "node $NODE_NAME has no network card $1, which $2 names" >&2
+  echo "node $NODE_NAME has no network card $1, which $2 names ($3 of the OVN object): correct that, or take the node's label away" >&2
   exit 1
 }
 

@@ -9,15 +9,16 @@ bridge() {
   vsctl --may-exist add-br "$1" -- set bridge "$1" "datapath_type=$DATAPATH" "${@:2}"
 }
 
-# port BRIDGE CARD FIELD
+# port BRIDGE CARD VALUE FIELD
 port() {
-  need_card "$2" "$3"
+  need_card "${@:2}"
   vsctl --may-exist add-port "$1" "$2"
 }
 
 until vsctl init 2>/dev/null; do sleep 0.2; done # its database is another pod
 if [[ $DATAPATH == system && ! -e /sys/module/openvswitch ]] && ! modprobe openvswitch; then
-  echo "the kernel of node $NODE_NAME has no module openvswitch: set conf.ovn_bridge_datapath_type to netdev" >&2
+  echo "the kernel of node $NODE_NAME has no module openvswitch: load it, or set conf.ovn_bridge_datapath_type to netdev" \
+    "(datapath of the OVN object to userspace)" >&2
   exit 1
 fi
 
@@ -25,14 +26,14 @@ bridge "$INTEGRATION_BRIDGE" fail_mode=secure
 for mapping in ${BRIDGE_MAPPINGS//,/ }; do bridge "${mapping#*:}" fail_mode=standalone; done
 for pair in $BRIDGE_CARDS; do
   bridge "${pair%%=*}" fail_mode=standalone
-  port "${pair%%=*}" "${pair#*=}" "conf.auto_bridge_add.${pair%%=*}"
+  port "${pair%%=*}" "${pair#*=}" "conf.auto_bridge_add.${pair%%=*}" "externalInterfaces.${pair%%=*}"
 done
 if tunnel_has_bridge; then
-  need_card "$TUNNEL_CARD" network.interface.tunnel
+  need_card "$TUNNEL_CARD" network.interface.tunnel tunnelInterface
   # Noted before the card is taken, so that it is known after a restart in the middle.
   address=$(address_of "$TUNNEL_CARD")
   bridge "$tunnel_bridge" fail_mode=standalone
   [[ -z $address ]] || vsctl br-set-external-id "$tunnel_bridge" address "$address"
-  port "$tunnel_bridge" "$TUNNEL_CARD" network.interface.tunnel
+  port "$tunnel_bridge" "$TUNNEL_CARD" network.interface.tunnel tunnelInterface
 fi
 exec ovs-vswitchd "$switch" --pidfile=/run/openvswitch/ovs-vswitchd.pid --unixctl=/run/openvswitch/ovs-vswitchd.ctl

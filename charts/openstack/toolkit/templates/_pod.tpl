@@ -177,7 +177,8 @@ volumes:
 {{- with index (.root.Values.labels | default dict) .placement -}}
 {{- if .node_selector_key }}{{ $_ := set $placement "nodeSelector" (dict .node_selector_key (toString (.node_selector_value | default ""))) }}{{ end -}}
 {{- end -}}
-{{- with index ($pod.tolerations | default dict) .root.Chart.Name -}}
+{{- $tolerations := $pod.tolerations | default dict -}}
+{{- with index $tolerations .placement | default (index $tolerations .root.Chart.Name) -}}
 {{- if .enabled }}{{ $_ := set $placement "tolerations" .tolerations }}{{ end -}}
 {{- end -}}
 {{- if .affinity }}{{ $_ := set $placement "affinity" .affinity -}}

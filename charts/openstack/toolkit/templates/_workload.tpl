@@ -113,7 +113,9 @@ spec:
 
 {{/* Takes: root, component, name, port {name, number}; headless (optional). */}}
 {{- define "toolkit.service" -}}
-{{- $nodePort := (index (.root.Values.network | default dict) (include "toolkit.key" .component) | default dict).node_port | default dict -}}
+{{- $network := index (.root.Values.network | default dict) (include "toolkit.key" .component) | default dict -}}
+{{- $nodePort := $network.node_port | default dict -}}
+{{- $loadBalancer := $network.load_balancer | default dict -}}
 apiVersion: v1
 kind: Service
 metadata:
@@ -124,6 +126,8 @@ spec:
   {{- if .headless }}
   clusterIP: None
   publishNotReadyAddresses: true
+  {{- else if $loadBalancer.enabled }}
+  type: LoadBalancer
   {{- else if $nodePort.enabled }}
   type: NodePort
   {{- end }}

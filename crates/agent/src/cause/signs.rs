@@ -9,6 +9,12 @@ use super::Cause;
 /// Expressions by cause, without regard to case. The first that matches counts, so what is said in particular comes
 /// before what is said in general: a database that refuses a connection is a database first.
 pub(super) const SIGNS: &[(&str, Cause)] = &[
+    // our own scripts on nodes, and what they try before they give up
+    (
+        r"^node \S+ has no (/dev/|network card )|^the kernel of node \S+ has no module |^modprobe: .*not found in directory",
+        Cause::NodeUnfit,
+    ),
+    (r"^the network card \S+ of node \S+, .*has no address", Cause::NodeUnfit),
     (r"unknown database|access denied for user .* to database|table '.*' doesn't exist", Cause::DatabaseMissing),
     (
         r"access denied for user|\bHTTP 401\b|requires authentication|rejected authorization|ACCESS_REFUSED",

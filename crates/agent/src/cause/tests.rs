@@ -10,6 +10,23 @@ fn every_sign_is_an_expression() {
 /// What the programs themselves print.
 #[rstest]
 #[case(
+    "node worker2 has no /dev/kvm: its processors can't virtualise, or it is a VM that may not. Set conf.nova.libvirt.virt_type to qemu (virtType of the Nova object), or take the node's label away",
+    Cause::NodeUnfit
+)]
+#[case(
+    "node worker2 has no network card eth7, which conf.auto_bridge_add.br-ex names (externalInterfaces.br-ex of the OVN object): correct that, or take the node's label away",
+    Cause::NodeUnfit
+)]
+#[case(
+    "the network card eth7 of node worker2, which network.interface.tunnel names (tunnelInterface of the OVN object), has no address: give it one, or name another card",
+    Cause::NodeUnfit
+)]
+#[case(
+    "the kernel of node worker2 has no module openvswitch: load it, or set conf.ovn_bridge_datapath_type to netdev (datapath of the OVN object to userspace)",
+    Cause::NodeUnfit
+)]
+#[case("modprobe: FATAL: Module openvswitch not found in directory /lib/modules/6.12.0", Cause::NodeUnfit)]
+#[case(
     r#"oslo_db.exception.DBConnectionError: (pymysql.err.OperationalError) (2003, "Can't connect to MySQL server on '127.0.0.1' ([Errno 111] Connection refused)")"#,
     Cause::DatabaseUnreachable
 )]

@@ -6,7 +6,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ComputeNodes, NodeSelector, ServiceStatus, Settings, flat_rules, service_kind};
+use super::{
+    nodes::{ComputeNodes, Nodes},
+    service::{CommonSpec, ServiceStatus, Settings, flat_rules, service_kind},
+};
 
 /// libvirtd on every node with VMs: starts them, and leaves them running when it ends itself.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +55,7 @@ pub struct LibvirtTemplate {
 }
 
 service_kind!(Libvirt {
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("libvirt", self.spec.nodes.compute_nodes.clone())])
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
+        BTreeMap::from([("libvirt", Nodes::from(&self.spec.nodes))])
     }
 });

@@ -6,7 +6,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, service_kind};
+use super::{
+    nodes::{ComputeNodes, Nodes},
+    service::{CommonSpec, Own, ServiceStatus, Settings, service_kind},
+};
 
 /// The network service: networks, routers, addresses and security groups, made by OVN.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,8 +99,8 @@ service_kind!(Neutron {
         [("api", set.api), ("rpc_server", set.rpc)].into_iter().filter_map(|(name, n)| Some((name, n?))).collect()
     }
 
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("ovn_metadata_agent", self.spec.networks.nodes.compute_nodes.clone())])
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
+        BTreeMap::from([("ovn_metadata_agent", Nodes::from(&self.spec.networks.nodes))])
     }
 
     fn own(&self) -> Own {

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::service::{CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, service_kind};
+use super::{
+    nodes::{ComputeNodes, Nodes},
+    service::{CommonSpec, Own, ServiceStatus, Settings, service_kind},
+};
 
 /// The compute service: VMs, on every node that has the label of those that carry them.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +64,7 @@ pub struct NovaTemplate {
 /// Pods by component of `Nova`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = replica_rules()))]
 pub struct NovaReplicas {
     /// API servers. 0 stops the service and keeps its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,11 +74,11 @@ pub struct NovaReplicas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub metadata: Option<i32>,
-    /// Conductors, which have the database for hypervisors; without one nothing works.
+    /// Conductors, which have the database for hypervisors; one at least, unless `api` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub conductor: Option<i32>,
-    /// Schedulers, which choose a hypervisor for a VM; without one no VM starts.
+    /// Schedulers, which choose a hypervisor for a VM; one at least, unless `api` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub scheduler: Option<i32>,
@@ -81,6 +86,17 @@ pub struct NovaReplicas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub console: Option<i32>,
+}
+
+/// An API that answers, and does nothing of what it is asked for, is no service.
+fn replica_rules() -> Vec<Value> {
+    let rule = |component: &str, without: &str| {
+        json!({
+            "rule": format!("self.?{component}.orValue(1) > 0 || self.?api.orValue(1) == 0"),
+            "message": format!("{component}: without one {without}; keep one at least, or set api to 0 too, which stops Nova"),
+        })
+    };
+    vec![rule("conductor", "no VM is made, changed or removed"), rule("scheduler", "no VM starts")]
 }
 
 /// How and where VMs run.
@@ -137,8 +153,8 @@ service_kind!(Nova {
         all.into_iter().filter_map(|(name, n)| Some((name, n?))).collect()
     }
 
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        BTreeMap::from([("compute", self.spec.hypervisors.nodes.compute_nodes.clone())])
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
+        BTreeMap::from([("compute", Nodes::from(&self.spec.hypervisors.nodes))])
     }
 
     fn own(&self) -> Own {

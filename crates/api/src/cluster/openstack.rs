@@ -1,5 +1,7 @@
 //! `OpenStack`: the one cloud of this cluster.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -8,17 +10,19 @@ use serde_json::{Value, json};
 
 use super::{
     configuration::CommonConf,
+    exposure::Networking,
     glance::GlanceTemplate,
     keystone::KeystoneTemplate,
     libvirt::LibvirtTemplate,
     mariadb::MariaDBTemplate,
     memcached::MemcachedTemplate,
     neutron::NeutronTemplate,
+    nodes::{NodeSelector, Toleration, node_selector_schema},
     nova::NovaTemplate,
     ovn::OVNTemplate,
     placement::PlacementTemplate,
     rabbitmq::RabbitMQTemplate,
-    service::{DeletionPolicy, NodeSelector, default_region, node_selector_schema},
+    service::{DeletionPolicy, default_region},
 };
 use crate::{Conditions, HasConditions, common::is_default};
 
@@ -74,11 +78,25 @@ pub struct OpenStackSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
 
+    /// The networks that users come from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub networking: Networking,
+
     /// The label of the nodes that carry VMs, for every service that runs there: `{openstack-compute-node: enabled}` when
     /// absent. A node that gets the label becomes one of them.
     #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
     #[schemars(schema_with = "node_selector_schema")]
     pub compute_nodes: NodeSelector,
+
+    /// Taints that nodes with VMs may have, for every service that runs there and has no `computeTolerations` of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub compute_tolerations: Vec<Toleration>,
+
+    /// Taints that all other pods bear with, for every service that has no `tolerations` of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
 
     /// Options for every service that has an oslo.config file: Keystone, Glance, Placement, Neutron, Nova.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -288,6 +306,9 @@ pub struct ServiceSummary {
     /// Message of its `Ready` condition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Its URLs for users from outside of the cluster, by name. Empty unless it is exposed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub public_endpoints: BTreeMap<String, String>,
 }
 
 impl HasConditions for OpenStack {

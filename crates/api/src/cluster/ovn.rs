@@ -6,9 +6,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service::{
-    CommonSpec, ComputeNodes, NodeSelector, Own, ServiceStatus, Settings, VolumeClaim, flat_rules,
-    node_selector_schema, service_kind,
+use super::{
+    nodes::{ComputeNodes, NodeSelector, Nodes, node_selector_schema},
+    service::{CommonSpec, Own, ServiceStatus, Settings, VolumeClaim, flat_rules, service_kind},
 };
 
 /// OVN and Open vSwitch: the virtual networks of VMs, and where they meet networks outside.
@@ -113,9 +113,11 @@ service_kind!(OVN {
         self.spec.volume.as_ref()
     }
 
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
-        let OVNNetworking { nodes, gateway_nodes, .. } = self.spec.networking.clone();
-        BTreeMap::from([("ovn_controller", nodes.compute_nodes), ("ovn_controller_gw", gateway_nodes)])
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
+        let OVNNetworking { nodes, gateway_nodes, .. } = &self.spec.networking;
+        // gateways are among the nodes with VMs, whose taints are borne with
+        let gateways = Nodes { selector: gateway_nodes.clone(), ..Nodes::default() };
+        BTreeMap::from([("ovn_controller", Nodes::from(nodes)), ("ovn_controller_gw", gateways)])
     }
 
     fn own(&self) -> Own {

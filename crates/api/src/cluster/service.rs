@@ -8,7 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::configuration::{ConfSource, EffectiveOption, Files};
-use super::{keystone::Fernet, neutron::NeutronNetworks, nova::NovaHypervisors, ovn::OVNNetworking};
+use super::exposure::Expose;
+use super::{
+    keystone::Fernet,
+    neutron::NeutronNetworks,
+    nodes::{NodeSelector, Nodes, Toleration, node_selector_schema},
+    nova::NovaHypervisors,
+    ovn::OVNNetworking,
+};
 use crate::{Conditions, HasConditions, common::is_default};
 
 /// oslo.config sections: section name → option → value.
@@ -52,6 +59,12 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "node_selector_schema")]
     pub node_selector: NodeSelector,
+
+    /// Taints that the same pods bear with, in place of the cloud's `tolerations`. Nodes with other taints get none of
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
 }
 
 /// What every service object has in its spec.
@@ -85,6 +98,10 @@ pub struct CommonSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub common_conf_from: Vec<ConfSource>,
+
+    /// How users reach the service from outside of the cluster (`OpenStack.spec.networking.expose`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expose: Option<Expose>,
 
     /// What happens to the service when its object is deleted; its data has a policy of its own (`volume.deletionPolicy`).
     #[serde(default, skip_serializing_if = "is_default")]
@@ -207,6 +224,9 @@ pub struct ServiceStatus {
     /// URL of the service inside the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// URLs of the service for users, by name: its own, and for Nova `console`. Empty unless it is exposed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub public_endpoints: BTreeMap<String, String>,
     /// Options that are not the service's defaults, by name, each with what set it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -215,19 +235,6 @@ pub struct ServiceStatus {
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub steps: Vec<Step>,
-}
-
-/// One label that a node must have: its name and its value. Empty when nothing is said.
-pub type NodeSelector = BTreeMap<String, String>;
-
-/// Which nodes carry VMs, for a service that runs there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ComputeNodes {
-    /// The label of the nodes that carry VMs; `{openstack-compute-node: enabled}` when absent.
-    #[serde(default, skip_serializing_if = "NodeSelector::is_empty")]
-    #[schemars(schema_with = "node_selector_schema")]
-    pub compute_nodes: NodeSelector,
 }
 
 /// What only one kind of service has in its spec.
@@ -261,7 +268,7 @@ pub trait ServiceResource: HasConditions {
         None
     }
     /// Nodes of pods that run on certain ones only, by the chart's name in `labels`; only what the spec sets.
-    fn node_selectors(&self) -> BTreeMap<&'static str, NodeSelector> {
+    fn nodes(&self) -> BTreeMap<&'static str, Nodes> {
         BTreeMap::new()
     }
     /// What no other kind has.
@@ -343,15 +350,6 @@ pub(super) fn conf_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema
         "maxProperties": 256,
         "additionalProperties": {"type": "object", "maxProperties": 1024, "x-kubernetes-preserve-unknown-fields": true},
         "x-kubernetes-validations": [{"rule": "self.all(section, section.size() <= 255)", "message": "the name of a section has at most 255 characters"}]
-    })
-}
-
-pub(super) fn node_selector_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "maxProperties": 1,
-        "additionalProperties": {"type": "string", "maxLength": 63},
-        "x-kubernetes-validations": [{"rule": "self.all(label, label.size() <= 317)", "message": "the name of a label has at most 317 characters"}]
     })
 }
 

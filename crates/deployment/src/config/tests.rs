@@ -21,11 +21,12 @@ pub(super) fn request(spec: Value) -> Request {
         owner: OwnerReference::default(),
         common: serde_json::from_value::<CommonSpec>(whole).unwrap(),
         replicas: BTreeMap::new(),
-        node_selectors: BTreeMap::new(),
+        nodes: BTreeMap::new(),
         own: Own::None,
         volume: None,
         status: ServiceStatus::default(),
         retry: None,
+        replace: None,
     }
 }
 

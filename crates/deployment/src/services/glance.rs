@@ -11,6 +11,7 @@ use super::keystone::Keystone;
 use crate::{
     catalogue::Part,
     credentials::Generated,
+    exposure::Door,
     probe::{self, NotProven},
     service::{File, Format, Kind, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
@@ -59,6 +60,10 @@ impl Service for Glance {
 
     fn has_volume(&self) -> bool {
         true
+    }
+
+    fn doors(&self) -> &'static [Door] {
+        &[Door { name: "glance", component: "api", endpoint: ("image", ""), port: 9292, node_port: 30292 }]
     }
 
     fn endpoint(&self, namespace: &str) -> String {

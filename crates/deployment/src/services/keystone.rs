@@ -11,6 +11,7 @@ use crate::{
     Error,
     catalogue::Part,
     credentials::Generated,
+    exposure::Door,
     fernet::{self, Schedule},
     probe::{self, NotProven},
     service::{File, Format, Kind, Request, Scene, Secrets, Service},
@@ -76,6 +77,10 @@ impl Service for Keystone {
 
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.keystone)
+    }
+
+    fn doors(&self) -> &'static [Door] {
+        &[Door { name: "keystone", component: "api", endpoint: ("identity", "/v3"), port: 5000, node_port: 30500 }]
     }
 
     fn endpoint(&self, namespace: &str) -> String {

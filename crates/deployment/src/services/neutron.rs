@@ -8,6 +8,7 @@ use super::keystone::Keystone;
 use crate::{
     catalogue::Part,
     credentials::Generated,
+    exposure::Door,
     probe::{self, NotProven},
     service::{File, Format, Kind, Request, Scene, Secrets, Service},
     values::{DB_PASSWORD, METADATA_SECRET, SERVICE_PASSWORD},
@@ -73,6 +74,10 @@ impl Service for Neutron {
 
     fn is_on_compute_nodes(&self) -> bool {
         true
+    }
+
+    fn doors(&self) -> &'static [Door] {
+        &[Door { name: "neutron", component: "api", endpoint: ("network", ""), port: 9696, node_port: 30696 }]
     }
 
     fn endpoint(&self, namespace: &str) -> String {

@@ -10,6 +10,7 @@ use super::keystone::Keystone;
 use crate::{
     catalogue::Part,
     credentials::Generated,
+    exposure::Door,
     probe::{self, NotProven},
     service::{File, Format, Kind, Request, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
@@ -101,6 +102,19 @@ impl Service for Nova {
 
     fn is_on_compute_nodes(&self) -> bool {
         true
+    }
+
+    fn doors(&self) -> &'static [Door] {
+        &[
+            Door { name: "nova", component: "osapi", endpoint: ("compute", "/v2.1"), port: 8774, node_port: 30774 },
+            Door {
+                name: "console",
+                component: "novncproxy",
+                endpoint: ("compute_novnc_proxy", "/vnc_lite.html"),
+                port: 6080,
+                node_port: 30608,
+            },
+        ]
     }
 
     fn endpoint(&self, namespace: &str) -> String {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     catalogue::Part,
     credentials::Generated,
+    exposure::Door,
     probe::{self, NotProven},
     service::{File, Format, Kind, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD},
@@ -55,6 +56,10 @@ impl Service for Placement {
 
     fn declared_by(&self, cloud: &OpenStackSpec) -> Value {
         json!(cloud.services.placement)
+    }
+
+    fn doors(&self) -> &'static [Door] {
+        &[Door { name: "placement", component: "api", endpoint: ("placement", ""), port: 8778, node_port: 30778 }]
     }
 
     fn endpoint(&self, namespace: &str) -> String {

@@ -12,6 +12,7 @@ use crate::{
     config::{Sources, resolve},
     controller::request,
     credentials::Generated,
+    exposure,
     service::{Request, Scene, Secrets},
     values,
 };
@@ -26,13 +27,17 @@ where
     request(&serde_json::from_value::<K>(object).unwrap())
 }
 
+/// What a pass reads of an object with this spec.
+fn parsed(kind: Kind, mut spec: Value) -> Request {
+    spec["release"] = json!(RELEASE);
+    typed!(kind, read(json!({"metadata": {"name": kind.object(), "namespace": "openstack"}, "spec": spec})))
+}
+
 /// What the chart renders for an object with this spec. There are the credentials of the service and of what it depends
 /// on, as in a pass.
-async fn rendered(kind: Kind, mut spec: Value) -> Vec<Value> {
-    spec["release"] = json!(RELEASE);
+async fn rendered(kind: Kind, spec: Value) -> Vec<Value> {
     let service = of(kind);
-    let request =
-        typed!(kind, read(json!({"metadata": {"name": kind.object(), "namespace": "openstack"}, "spec": spec})));
+    let request = parsed(kind, spec);
     let release = Release::find(RELEASE).unwrap();
     let mut secrets = Secrets::default();
     for kind in service.dependencies().iter().chain(&[kind]) {
@@ -106,6 +111,84 @@ async fn nodes_with_vms_and_other_nodes_are_chosen_apart() {
         }
         assert_ne!(daemons, 0, "{}", kind.name());
     }
+}
+
+#[tokio::test]
+async fn the_catalogue_tells_users_the_urls_that_the_status_shows_and_something_leads_there() {
+    let expose = json!({"type": "nodePort", "url": "http://192.0.2.10:{port}", "nodePorts": {"glance": 31000}});
+    let registered = |objects: &[Value], job: &str| {
+        serde_json::from_str::<Value>(variable(named(objects, "Job", job), "SERVICE_ENDPOINTS")).unwrap()
+    };
+    for kind in [Kind::Glance, Kind::Placement, Kind::Neutron, Kind::Nova] {
+        let (name, spec) = (kind.object(), json!({"expose": expose}));
+        let objects = rendered(kind, spec.clone()).await;
+        let urls = registered(&objects, &format!("{name}-ks-register"));
+        let shown = exposure::urls(of(kind), &parsed(kind, spec));
+        assert_eq!(urls["public"], shown[name], "{name}");
+        let inside = registered(&rendered(kind, json!({})).await, &format!("{name}-ks-register"));
+        assert_eq!((&urls["internal"], &inside["public"]), (&inside["internal"], &inside["internal"]), "{name}");
+        // where to get a token
+        let conf = if kind == Kind::Glance { "glance-api.conf".to_owned() } else { format!("{name}.conf") };
+        let line = "www_authenticate_uri = http://192.0.2.10:30500/v3\n";
+        assert!(file(&objects, &format!("{name}-etc"), &conf).contains(line), "{name}");
+    }
+    let objects = rendered(Kind::Nova, json!({"expose": expose})).await;
+    for secret in ["nova-etc", "nova-compute"] {
+        let line = "novncproxy_base_url = http://192.0.2.10:30608/vnc_lite.html\n";
+        assert!(file(&objects, secret, "nova.conf").contains(line), "{secret}");
+    }
+    assert_eq!(
+        exposure::urls(of(Kind::Nova), &parsed(Kind::Nova, json!({"expose": expose})))["console"],
+        "http://192.0.2.10:30608/vnc_lite.html"
+    );
+    let ports = |name: &str| named(&objects, "Service", name)["spec"]["ports"][0]["nodePort"].clone();
+    assert_eq!(
+        (ports("nova-api"), ports("nova-novncproxy"), ports("nova-metadata")),
+        (json!(30774), json!(30608), Value::Null)
+    );
+    let objects = rendered(Kind::Keystone, json!({"expose": expose})).await;
+    assert_eq!(
+        variable(named(&objects, "Job", "keystone-bootstrap"), "OS_BOOTSTRAP_PUBLIC_URL"),
+        "http://192.0.2.10:30500/v3"
+    );
+
+    let expose = json!({"type": "loadBalancer", "url": "https://{service}.cloud.example"});
+    let objects = rendered(Kind::Glance, json!({"expose": expose})).await;
+    assert_eq!(named(&objects, "Service", "glance")["spec"]["type"], "LoadBalancer");
+    assert_eq!(registered(&objects, "glance-ks-register")["public"], "https://glance.cloud.example:443");
+}
+
+/// The taints that an object's pods bear with.
+fn borne(object: &Value) -> Value {
+    object["spec"]["template"]["spec"]["tolerations"].clone()
+}
+
+#[tokio::test]
+async fn taints_are_respected_unless_they_are_tolerated_by_one_group_of_pods_or_the_other() {
+    let control =
+        json!([{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}]);
+    let vms = json!([{"key": "vms", "value": "only", "effect": "NoExecute", "tolerationSeconds": 30}]);
+    let cases = [
+        (json!({}), Value::Null, Value::Null),
+        (json!({"tolerations": control}), control.clone(), Value::Null),
+        (json!({"computeTolerations": vms}), Value::Null, vms.clone()),
+        (json!({"tolerations": control, "computeTolerations": vms}), control.clone(), vms.clone()),
+    ];
+    for kind in Kind::ALL {
+        for (spec, of_control_plane, of_nodes) in &cases {
+            for object in rendered(kind, spec.clone()).await {
+                let (what, name) = (object["kind"].as_str().unwrap(), &object["metadata"]["name"]);
+                match what {
+                    "DaemonSet" => assert_eq!(borne(&object), *of_nodes, "{name}"),
+                    "Deployment" | "StatefulSet" | "Job" => assert_eq!(borne(&object), *of_control_plane, "{name}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    // gateways are nodes with VMs
+    let spec = json!({"gatewayNodes": {"gateway": "yes"}, "computeTolerations": vms});
+    assert_eq!(borne(named(&rendered(Kind::Ovn, spec).await, "DaemonSet", "ovn-controller-gw")), vms);
 }
 
 #[tokio::test]

@@ -33,12 +33,34 @@ async fn openstack_operator_1744_a_disabled_service_is_not_awaited_and_comes_bac
     let cloud = stage.until_cloud(|c| reason(c) == "Ready").await;
     let status = cloud.status.unwrap();
     assert_eq!(status.ready.as_deref(), Some("3/3"));
+    assert!(status.services.iter().all(|s| s.public_endpoints.is_empty()));
     let glance = status.services.iter().find(|s| s.kind == "Glance").unwrap();
     assert_eq!((glance.ready, glance.reason.as_str()), (false, "Disabled"));
     stage.apply_cloud(json!({"namespace": stage.namespace, "release": SPEC})).await;
     let _: Glance = stage.until("glance", |_| true).await;
     let cloud = stage.until_cloud(|c| reason(c) == "ServicesNotReady").await;
     assert_eq!(cloud.status.unwrap().ready.as_deref(), Some("3/4"));
+    stage.delete_cloud().await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cloud_tells_the_urls_of_all_its_services() {
+    let _only = only_cloud().await;
+    let stage = Stage::set("urls").await;
+    let running = stage.run(&["openstack"]);
+    let expose = json!({"type": "nodePort", "url": "http://192.0.2.10:{port}"});
+    stage.apply_cloud(json!({"namespace": stage.namespace, "release": SPEC, "networking": {"expose": expose}})).await;
+    let keystone: Keystone = stage.until("keystone", |k: &Keystone| k.spec.common.expose.is_some()).await;
+    assert_eq!(serde_json::to_value(keystone.spec.common.expose).unwrap(), expose);
+    let url = "http://192.0.2.10:30500/v3";
+    let status = json!({"status": {"publicEndpoints": {"keystone": url}}});
+    stage.api::<Keystone>().patch_status("keystone", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let told = |c: &OpenStack| {
+        let services = c.status.iter().flat_map(|s| &s.services);
+        services.filter_map(|s| s.public_endpoints.get("keystone")).any(|told| told == url)
+    };
+    stage.until_cloud(told).await;
     stage.delete_cloud().await;
     running.stop().await;
 }

@@ -6,10 +6,13 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::{
+    apps::v1::{ControllerRevision, DaemonSet},
+    core::v1::{Pod, ServiceAccount},
+};
 use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use kupenstack_api::cluster::Libvirt;
 use kupenstack_core::conditions;
@@ -36,6 +39,113 @@ impl Stage {
             "updatedNumberScheduled": updated}});
         sets.patch_status("libvirt", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
+}
+
+impl Stage {
+    /// Plays Kubernetes: a version of the set, which the newest pods are of.
+    async fn play_version(&self, number: i64, hash: &str) {
+        let owner = self.api::<DaemonSet>().get("libvirt").await.unwrap().controller_owner_ref(&()).unwrap();
+        let revision = json!({
+            "metadata": {"name": format!("libvirt-{hash}"), "ownerReferences": [owner],
+                "labels": {"release_group": "libvirt", "controller-revision-hash": hash}},
+            "data": {}, "revision": number,
+        });
+        let revisions = self.api::<ControllerRevision>();
+        revisions.create(&PostParams::default(), &serde_json::from_value(revision).unwrap()).await.unwrap();
+    }
+
+    /// The same: a pod of that version on a node.
+    async fn play_pod(&self, node: &str, hash: &str) {
+        let owner = self.api::<DaemonSet>().get("libvirt").await.unwrap().controller_owner_ref(&()).unwrap();
+        let pod = json!({
+            "metadata": {"name": format!("{hash}-{node}"), "ownerReferences": [owner],
+                "labels": {"release_group": "libvirt", "controller-revision-hash": hash}},
+            "spec": {"nodeName": node, "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]},
+        });
+        self.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    }
+
+    async fn play_ready(&self, pod: &str) {
+        let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        self.api::<Pod>().patch_status(pod, &PatchParams::default(), &Patch::Merge(&ready)).await.unwrap();
+    }
+
+    /// The kubelet has ended a pod.
+    async fn play_end(&self, pod: &str) {
+        self.api::<Pod>().delete(pod, &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
+
+    /// Names of the pods, with a mark of those that are ending.
+    async fn pods(&self) -> Vec<String> {
+        let pods = self.api::<Pod>().list(&ListParams::default()).await.unwrap();
+        let told = |pod: &Pod| match pod.metadata.deletion_timestamp {
+            Some(_) => format!("{} ends", pod.name_any()),
+            None => pod.name_any(),
+        };
+        pods.iter().map(told).collect()
+    }
+
+    async fn ask_for(&self, revision: &str) {
+        let patch = json!({"metadata": {"annotations": {"kupenstack.io/replace-pods": revision}}});
+        self.api::<Libvirt>().patch("libvirt", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_an_earlier_version_are_replaced_one_by_one_when_that_is_asked_for() {
+    let stage = Stage::set("replaced").await;
+    // no controller makes it here, and the API server takes no pod without one
+    let account = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+    stage.api::<ServiceAccount>().create(&PostParams::default(), &account).await.unwrap();
+    stage.pretend_ready("OVN", "ovn").await;
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2"})).await;
+    let _running = stage.run(&["libvirt"]);
+    stage.play_daemons(2, 2, 2).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready").await;
+    stage.play_version(1, "old").await;
+    for node in ["a", "b"] {
+        stage.play_pod(node, "old").await;
+        stage.play_ready(&format!("old-{node}")).await;
+    }
+    let conf = json!({"libvirt": {"listen_tcp": 1}});
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2", "conf": conf})).await;
+    let _: Libvirt = stage.until("libvirt", |l| message(l).contains("not seen by Kubernetes yet")).await;
+    stage.play_version(2, "new").await;
+    stage.play_daemons(2, 2, 0).await;
+    let how = "they are replaced one by one when the annotation kupenstack.io/replace-pods is \"2\"";
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready" && message(l).ends_with(how)).await;
+    assert_eq!(stage.pods().await, ["old-a", "old-b"]);
+
+    stage.ask_for("2").await;
+    let told = "Pod old-a on node a runs an earlier version and is replaced, as asked for; 1 more to come";
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "ReplacingPods" && message(l) == told).await;
+    // Kubernetes has not counted it out yet
+    stage.play_daemons(2, 2, 1).await;
+    let waits = "Pod old-a on node a is not ready";
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "ReplacingPods" && message(l).ends_with(waits)).await;
+    assert_eq!(stage.pods().await, ["old-a ends", "old-b"]);
+    stage.play_end("old-a").await;
+    stage.play_pod("a", "new").await;
+    stage.play_daemons(2, 1, 1).await;
+    let _: Libvirt = stage.until("libvirt", |l| message(l).contains("1/2 pods ready")).await;
+    assert_eq!(stage.pods().await, ["new-a", "old-b"]);
+    stage.play_ready("new-a").await;
+    stage.play_daemons(2, 2, 1).await;
+    let _: Libvirt =
+        stage.until("libvirt", |l| message(l).contains("Pod old-b on node b runs an earlier version")).await;
+    stage.play_end("old-b").await;
+    stage.play_pod("b", "new").await;
+    stage.play_ready("new-b").await;
+    stage.play_daemons(2, 2, 2).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready" && message(l).ends_with("answers")).await;
+
+    // what was asked for then is not asked for now
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2"})).await;
+    let _: Libvirt = stage.until("libvirt", |l| message(l).contains("not seen by Kubernetes yet")).await;
+    stage.play_version(3, "newest").await;
+    stage.play_daemons(2, 2, 0).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready" && message(l).contains("is \"3\"")).await;
+    assert_eq!(stage.pods().await, ["new-a", "new-b"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

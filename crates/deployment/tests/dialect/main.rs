@@ -7,6 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod exposure;
 mod failure;
 mod order;
 mod render;

@@ -197,7 +197,7 @@ const ROLLOUT: &[Right] = &[
         resources: &["pods"],
         names: &[],
         verbs: &["get", "list", "watch", "delete"],
-        why: "why a job or workload does not come up; a failing pod that keeps its successor from being made goes",
+        why: "why a job or workload does not come up; a failing pod that keeps its successor from being made goes, one of an earlier version when it is asked for",
     },
     Right {
         scope: Scope::CloudNamespace,

@@ -134,6 +134,101 @@ async fn nothing_is_longer_than_it_can_be_and_a_selector_selects() {
 }
 
 #[tokio::test]
+async fn nodes_of_pods_and_numbers_of_them_make_sense_wherever_they_are_set() {
+    let stage = shared().await;
+    let namespace = stage.plane.create_namespace("placement").await;
+    let novas = objects(stage.plane.client().await, CLUSTER, "Nova", Some(&namespace));
+    let clouds = objects(stage.plane.client().await, CLUSTER, "OpenStack", None);
+    let cloud = |spec| object(CLUSTER, "OpenStack", "default", &spec);
+    let refused = [
+        (
+            json!({"tolerations": [{"key": "vms", "operator": "Exists", "value": "x"}]}),
+            "tolerations[0]",
+            "Exists takes none",
+        ),
+        (
+            json!({"computeTolerations": [{"value": "x"}]}),
+            "computeTolerations[0]",
+            "without one the operator has to be Exists",
+        ),
+        (
+            json!({"tolerations": [{"key": "a", "effect": "Never"}]}),
+            "tolerations[0].effect",
+            "supported values: \"NoSchedule\"",
+        ),
+        (
+            json!({"tolerations": [{"key": "a", "tolerationSeconds": 3}]}),
+            "tolerations[0]",
+            "only for the effect NoExecute",
+        ),
+        (json!({"replicas": {"conductor": 0}}), "replicas", "conductor: without one no VM is made"),
+        (
+            json!({"replicas": {"scheduler": 0, "api": 1}}),
+            "replicas",
+            "scheduler: without one no VM starts; keep one at least",
+        ),
+    ];
+    for (own, field, words) in refused {
+        let mut spec = own.clone();
+        spec["release"] = json!("2026.2");
+        says(&refusal(&novas, &object(CLUSTER, "Nova", "nova", &spec)).await, &[&format!("spec.{field}"), words]);
+        let whole = json!({"release": "2026.2", "services": {"nova": own.clone()}});
+        says(&refusal(&clouds, &cloud(whole)).await, &[&format!("spec.services.nova.{field}"), words]);
+        if own.get("replicas").is_none() {
+            says(&refusal(&clouds, &cloud(spec)).await, &[&format!("spec.{field}"), words]);
+        }
+    }
+    let any = json!([{"operator": "Exists"}, {"key": "a"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 0}]);
+    let spec = json!({"release": "2026.2", "tolerations": any, "computeTolerations": any,
+        "replicas": {"api": 0, "conductor": 0, "scheduler": 0}});
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    novas.create(&dry, &object(CLUSTER, "Nova", "nova", &spec)).await.expect("what makes sense");
+}
+
+#[tokio::test]
+async fn exposure_says_what_is_wrong_with_it() {
+    let clouds = objects(shared().await.plane.client().await, CLUSTER, "OpenStack", None);
+    let cloud = |expose: &Value| {
+        object(CLUSTER, "OpenStack", "default", &json!({"release": "2026.2", "networking": {"expose": expose}}))
+    };
+    for (expose, words) in [
+        (json!({"type": "nodePort", "url": "192.0.2.10:{port}"}), "url: it is http:// or https://"),
+        (
+            json!({"type": "nodePort", "url": "http://{name}.example:{port}"}),
+            "{service} and {port} are the only names in braces",
+        ),
+        (json!({"type": "nodePort", "url": "http://192.0.2.10:{port}/v3"}), "url: it is http:// or https://"),
+        (json!({"type": "nodePort", "url": "http://cloud.example"}), "with type nodePort {port} is enough"),
+        (
+            json!({"type": "loadBalancer", "url": "http://cloud.example:{port}"}),
+            "each service has an address of its own",
+        ),
+        (
+            json!({"type": "loadBalancer", "url": "http://{service}.example", "nodePorts": {"nova": 30000}}),
+            "nodePorts: only with type nodePort",
+        ),
+        (
+            json!({"type": "nodePort", "url": "http://{service}.example", "nodePorts": {"cinder": 30000}}),
+            "what can be exposed is keystone, glance",
+        ),
+        (
+            json!({"type": "ingress", "url": "http://{service}.example"}),
+            "supported values: \"nodePort\", \"loadBalancer\"",
+        ),
+    ] {
+        says(&refusal(&clouds, &cloud(&expose)).await, &["spec.networking.expose", words]);
+    }
+    let namespace = shared().await.plane.create_namespace("exposed").await;
+    let keystones = objects(shared().await.plane.client().await, CLUSTER, "Keystone", Some(&namespace));
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    for url in ["http://192.0.2.10:{port}", "https://{service}.cloud.example", "http://{service}-cloud.example:8080"] {
+        let spec =
+            json!({"release": "2026.2", "expose": {"type": "nodePort", "url": url, "nodePorts": {"keystone": 31000}}});
+        keystones.create(&dry, &object(CLUSTER, "Keystone", "keystone", &spec)).await.expect(url);
+    }
+}
+
+#[tokio::test]
 async fn an_image_says_what_is_wrong_with_it() {
     let stage = shared().await;
     let namespace = stage.plane.create_namespace("images").await;

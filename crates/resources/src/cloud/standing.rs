@@ -132,6 +132,7 @@ mod tests {
                 available: ready,
                 reason: "RollingOut".to_owned(),
                 message: format!("{kind} 1/2"),
+                ..ServiceSummary::default()
             })
             .collect();
         let mut openstack =
