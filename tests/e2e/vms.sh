@@ -17,9 +17,12 @@ NS=openstack
 RELEASE=2026.2
 # shellcheck source=tests/e2e/lib-vms.sh
 . "$HERE/lib-vms.sh"
+# shellcheck source=tests/e2e/lib-shop.sh
+. "$HERE/lib-shop.sh"
 
 clean_up() {
   no_way_outside
+  shop_cleans_up
   k delete pod client --ignore-not-found --wait=false >/dev/null || true
   kubectl label nodes --all openstack-compute-node- vms-gateway- >/dev/null || true
 }
@@ -123,6 +126,7 @@ main() {
   ok "then not" patch '{"nova": {"virtType": "qemu"}}'
   ok "all services are ready" ready
   check_vms
+  check_shop_opens
   ok "the simulated OpenStack answers as this cloud does" "$HERE/contract.sh"
   before=$(revisions)
   ok "VMs outlive all pods of their nodes at once" survive
@@ -134,6 +138,7 @@ main() {
   ok "the cloud is exposed" exposed
   ok "the public endpoints in the catalogue answer from outside" catalogue_answers
   ok "so does the proxy to consoles" console_answers
+  check_shop_closes
   ok "LP 2150668: Nova is not removed while there are VMs" switched_off
   ok "whose VMs answer" answers
   ok "VMs are deleted" servers_gone
