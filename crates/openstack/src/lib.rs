@@ -37,9 +37,10 @@ pub use identity::{
 };
 pub use image::{Image, ImageChange, ImageFilter, ImageService, ImageStatus, NewImage, Visibility};
 pub use network::{
-    AllocationPool, Network, NetworkAgent, NetworkAttributes, NetworkFilter, NetworkResource, NetworkService, Nullable,
-    Route, SecurityGroup, SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes, Subnet,
-    SubnetAttributes,
+    AddressPair, AllocationPool, FixedIp, FloatingIp, FloatingIpAttributes, Gateway, InterfaceBy, Network,
+    NetworkAgent, NetworkAttributes, NetworkFilter, NetworkResource, NetworkService, Nullable, Port, PortAttributes,
+    Route, Router, RouterAttributes, RouterInterface, SecurityGroup, SecurityGroupAttributes, SecurityGroupRule,
+    SecurityGroupRuleAttributes, Subnet, SubnetAttributes, WantedGateway, WantedIp,
 };
 pub use options::{Observation, Observer, Options, RetryPolicy, StatusClass};
 pub use session::TokenInfo;

@@ -1,8 +1,11 @@
-//! Neutron: networks and subnets, security groups and their rules, agents.
+//! Neutron: networks, subnets and ports, security groups and their rules, routers, floating IPs, agents.
 
 mod agents;
+mod floating_ips;
 mod groups;
 mod networks;
+mod ports;
+mod routers;
 mod subnets;
 
 use std::marker::PhantomData;
@@ -13,8 +16,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 pub use agents::NetworkAgent;
+pub use floating_ips::{FloatingIp, FloatingIpAttributes};
 pub use groups::{SecurityGroup, SecurityGroupAttributes, SecurityGroupRule, SecurityGroupRuleAttributes};
 pub use networks::{Network, NetworkAttributes};
+pub use ports::{AddressPair, FixedIp, Port, PortAttributes, WantedIp};
+pub use routers::{Gateway, InterfaceBy, Router, RouterAttributes, RouterInterface, WantedGateway};
 pub use subnets::{AllocationPool, Route, Subnet, SubnetAttributes};
 
 use crate::{
@@ -44,6 +50,21 @@ impl NetworkService {
 
     /// Subnets.
     pub fn subnets(&self) -> Collection<Subnet> {
+        self.all()
+    }
+
+    /// Ports.
+    pub fn ports(&self) -> Collection<Port> {
+        self.all()
+    }
+
+    /// Routers.
+    pub fn routers(&self) -> Collection<Router> {
+        self.all()
+    }
+
+    /// Floating IPs.
+    pub fn floating_ips(&self) -> Collection<FloatingIp> {
         self.all()
     }
 

@@ -24,6 +24,18 @@ pub struct Network {
     /// Whether every project sees it.
     #[serde(default)]
     pub shared: bool,
+    /// Whether routers lead to it, and floating IPs are of it.
+    #[serde(default, rename = "router:external")]
+    pub external: bool,
+    /// What it is made of, such as `geneve`, `flat`, `vlan`; only administrators see it.
+    #[serde(default, rename = "provider:network_type")]
+    pub network_type: Option<String>,
+    /// Name of the network outside that it is on; only administrators see it.
+    #[serde(default, rename = "provider:physical_network")]
+    pub physical_network: Option<String>,
+    /// Number of its tunnel or VLAN; only administrators see it.
+    #[serde(default, rename = "provider:segmentation_id")]
+    pub segmentation_id: Option<u32>,
     /// The largest packet, in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
@@ -52,6 +64,21 @@ pub struct NetworkAttributes {
     /// Whether it forwards anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_state_up: Option<bool>,
+    /// Whether every project sees it; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<bool>,
+    /// Whether routers lead to it, and floating IPs are of it; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "router:external")]
+    pub external: Option<bool>,
+    /// What a new one is made of, such as `flat`; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "provider:network_type")]
+    pub network_type: Option<String>,
+    /// Name of the network outside that a new one is on; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "provider:physical_network")]
+    pub physical_network: Option<String>,
+    /// Number of a new one's VLAN; for administrators.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "provider:segmentation_id")]
+    pub segmentation_id: Option<u32>,
     /// The largest packet, in bytes; 0 stands for the most that the network's type allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,

@@ -1,7 +1,9 @@
 //! Neutron's calls.
 
 use futures::TryStreamExt;
-use kupenstack_openstack::{ErrorKind, Network, NetworkAttributes, NetworkFilter, Nullable, Subnet, SubnetAttributes};
+use kupenstack_openstack::{
+    ErrorKind, InterfaceBy, Network, NetworkAttributes, NetworkFilter, Nullable, Port, Subnet, SubnetAttributes,
+};
 use serde_json::{Value, json};
 use wiremock::{
     Mock, ResponseTemplate,
@@ -122,4 +124,48 @@ async fn a_gateway_that_is_not_wanted_is_said() {
     };
     let made: Subnet = cloud.client().network().subnets().create(&new).await.unwrap();
     assert_eq!((made.id.as_str(), made.gateway_ip, made.allocation_pools.len()), ("s1", None, 1));
+}
+
+#[tokio::test]
+async fn an_interface_is_told_by_its_subnet_or_its_port() {
+    let cloud = Cloud::start().await;
+    Mock::given(method("PUT"))
+        .and(path("/v2.0/routers/r1/add_router_interface"))
+        .and(body_json(json!({"subnet_id": "s1"})))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({
+            "id": "r1", "project_id": "p", "port_id": "p1", "network_id": "n1", "subnet_id": "s1", "subnet_ids": ["s1"],
+        })))
+        .mount(&cloud.server)
+        .await;
+    Mock::given(method("PUT"))
+        .and(path("/v2.0/routers/r1/remove_router_interface"))
+        .and(body_json(json!({"port_id": "p1"})))
+        .respond_with(ResponseTemplate::new(404).set_body_json(json!({"NeutronError": {
+            "type": "RouterInterfaceNotFound", "message": "Router r1 does not have an interface with id p1", "detail": "",
+        }})))
+        .mount(&cloud.server)
+        .await;
+    let routers = cloud.client().network().routers();
+    assert_eq!(routers.add_interface("r1", InterfaceBy::Subnet("s1")).await.unwrap().port_id, "p1");
+    assert!(!routers.remove_interface("r1", InterfaceBy::Port("p1")).await.unwrap());
+}
+
+/// What only administrators see of a port is absent for others, and what is not bound has no host.
+#[tokio::test]
+async fn ports_of_a_device_are_read_with_what_is_shown_of_them() {
+    let cloud = Cloud::start().await;
+    let port = json!({
+        "id": "p1", "name": "", "network_id": "n1", "project_id": "p", "mac_address": "fa:16:3e:81:2d:6b",
+        "admin_state_up": true, "status": "DOWN", "device_id": "r1", "device_owner": "network:router_interface",
+        "fixed_ips": [{"subnet_id": "s1", "ip_address": "10.0.0.1"}], "allowed_address_pairs": [],
+        "security_groups": [], "binding:vnic_type": "normal", "port_security_enabled": false, "revision_number": 2,
+    });
+    Mock::given(method("GET"))
+        .and(path("/v2.0/ports"))
+        .and(query_param("device_id", "r1"))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({"ports": [port]})))
+        .mount(&cloud.server)
+        .await;
+    let found: Vec<Port> = cloud.client().network().ports().of_device("r1").try_collect().await.unwrap();
+    assert_eq!((found.len(), &found[0].host_id, found[0].vnic_type.as_deref()), (1, &None, Some("normal")));
 }

@@ -32,6 +32,7 @@ impl Wanted {
             mtu: spec.mtu.map(|mtu| u32::try_from(mtu).unwrap_or(u32::MAX)),
             dns_domain: spec.dns_domain.clone(),
             port_security_enabled: spec.port_security,
+            ..NetworkAttributes::default()
         };
         Self { declared, is_made }
     }
@@ -61,6 +62,7 @@ impl Wanted {
             mtu: differing(self.declared.mtu, network.mtu.as_ref()),
             dns_domain: differing(domain, network.dns_domain.as_ref()),
             port_security_enabled: differing(secured, network.port_security_enabled.as_ref()),
+            ..NetworkAttributes::default()
         }
     }
 }
