@@ -1,5 +1,7 @@
 //! The simulated Neutron, by our client.
 
+mod ports;
+mod routers;
 mod subnets;
 
 use std::time::Duration;

@@ -87,3 +87,16 @@ pub(super) fn plain(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+/// A value as Python writes it by itself.
+pub(super) fn python(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("'{text}'"),
+        Value::Array(list) => format!("[{}]", list.iter().map(python).collect::<Vec<_>>().join(", ")),
+        Value::Object(object) => {
+            let members = object.iter().map(|(key, value)| format!("'{key}': {}", python(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        other => plain(other),
+    }
+}

@@ -52,7 +52,7 @@ impl Neutron {
         self.put(&RULES, call.now, item);
     }
 
-    fn default_group(&self, project: &str) -> Option<&Item> {
+    pub(super) fn default_group(&self, project: &str) -> Option<&Item> {
         let groups = self.table(&GROUPS).by("project_id", project);
         groups.map(|group| &**group).find(|group| group.text("name") == DEFAULT)
     }

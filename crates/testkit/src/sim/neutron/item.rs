@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     convert::plain,
-    kinds::{Attribute, Kind, NETWORK, REMOTE_GROUP, SECURITY_GROUP},
+    kinds::{Attribute, Kind, NETWORK, REMOTE_GROUP, Reserved, SECURITY_GROUP, When},
+    ports::{DEVICE, PORT_GROUPS},
 };
 use crate::sim::{
     http::{Refusal, Request},
@@ -17,6 +18,9 @@ use crate::sim::{
 pub(super) const OF_ALL: [&str; 6] = ["id", "project_id", "tenant_id", "revision_number", "created_at", "updated_at"];
 /// What a project is called, now and formerly.
 const PROJECT: [&str; 2] = ["project_id", "tenant_id"];
+
+/// What an object is found by, beside its name and its project.
+const KEYS: [&str; 6] = [SECURITY_GROUP, REMOTE_GROUP, NETWORK, DEVICE, "port_id", "router_id"];
 
 /// An object.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,9 +88,11 @@ impl Row for Item {
 
     /// The database finds a name in any case.
     fn keys(&self) -> Vec<(&'static str, String)> {
-        let of_body = [SECURITY_GROUP, REMOTE_GROUP, NETWORK].map(|field| (field, self.text(field).to_owned()));
+        let of_body = KEYS.map(|field| (field, self.text(field).to_owned()));
+        let groups = self.body.get(PORT_GROUPS).and_then(Value::as_array).into_iter().flatten();
+        let groups = groups.map(|group| (PORT_GROUPS, plain(group)));
         let own = [("name", self.text("name").to_lowercase()), ("project_id", self.project_id.clone())];
-        of_body.into_iter().chain(own).collect()
+        of_body.into_iter().chain(groups).chain(own).collect()
     }
 }
 
@@ -115,16 +121,22 @@ pub(super) fn asked(
     let mut asked = Map::new();
     let mut for_admins = None;
     for (name, value) in given.iter().filter(|(name, _)| !(is_new && is_of_project(name))) {
-        let Some(attribute) = kind.attributes.iter().find(|known| known.name == name) else {
+        let known = kind.attributes.iter().find(|known| known.name == name);
+        let Some(attribute) = known.filter(|known| !(is_new && known.when == When::Later)) else {
             return Err(unknown(kind, &given, name, is_new));
         };
-        if !is_new && !attribute.changes {
+        if !is_new && attribute.when == When::New {
             return Err(Refusal::bad_request(format!("Cannot update read-only attribute {name}")));
         }
         let value = (attribute.convert)(value)?;
         (attribute.check)(&value)
             .map_err(|reason| Refusal::bad_request(format!("Invalid input for {name}. Reason: {reason}.")))?;
-        for_admins = for_admins.or(attribute.is_for_admins.then_some(name));
+        let is_reserved = match attribute.reserved {
+            Reserved::Nothing => false,
+            Reserved::Changes => !is_new,
+            Reserved::Everything => true,
+        };
+        for_admins = for_admins.or(is_reserved.then_some(name));
         asked.insert(name.clone(), value);
     }
     let is_missing = |known: &&Attribute| known.is_required && !asked.contains_key(known.name);

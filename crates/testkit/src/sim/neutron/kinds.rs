@@ -113,6 +113,8 @@ pub(super) struct Hooks {
     pub(super) check_end: fn(&Neutron, &Call<'_>, &Item) -> Result<(), Refusal>,
     /// Once it is deleted.
     pub(super) deleted: fn(&mut Neutron, &Call<'_>, &Item),
+    /// What else is shown of it that others know.
+    pub(super) extend: fn(&Neutron, &mut Map<String, Value>),
 }
 
 impl Hooks {
@@ -127,22 +129,42 @@ impl Hooks {
         changed: |_, _, _, _| {},
         check_end: |_, _, _| Ok(()),
         deleted: |_, _, _| {},
+        extend: |_, _| {},
     };
 }
 
 /// What may be asked for.
 pub(super) struct Attribute {
     pub(super) name: &'static str,
-    /// Whether it may be changed later.
-    pub(super) changes: bool,
+    /// When it may be said.
+    pub(super) when: When,
     /// Whether a new object has to say it.
     pub(super) is_required: bool,
-    /// Whether only an administrator sets it.
-    pub(super) is_for_admins: bool,
+    /// What of it is an administrator's.
+    pub(super) reserved: Reserved,
     /// What is made of a value before it is checked.
     pub(super) convert: fn(&Value) -> Converted,
     /// Why a value can't be.
     pub(super) check: fn(&Value) -> Result<(), String>,
+}
+
+/// When an attribute may be said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Of a new object.
+    New,
+    /// Of what there is.
+    Later,
+    Always,
+}
+
+/// What of an attribute only an administrator does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reserved {
+    Nothing,
+    /// Changing it.
+    Changes,
+    Everything,
 }
 
 impl std::fmt::Debug for Attribute {
@@ -154,9 +176,9 @@ impl std::fmt::Debug for Attribute {
 pub(super) const fn attribute(name: &'static str, check: fn(&Value) -> Result<(), String>) -> Attribute {
     Attribute {
         name,
-        changes: true,
+        when: When::Always,
         is_required: false,
-        is_for_admins: false,
+        reserved: Reserved::Nothing,
         convert: |value| Ok(value.clone()),
         check,
     }
@@ -169,12 +191,22 @@ pub(super) const fn converted(name: &'static str, convert: fn(&Value) -> Convert
 
 impl Attribute {
     pub(super) const fn for_admins(mut self) -> Self {
-        self.is_for_admins = true;
+        self.reserved = Reserved::Everything;
+        self
+    }
+
+    pub(super) const fn changed_by_admins(mut self) -> Self {
+        self.reserved = Reserved::Changes;
+        self
+    }
+
+    pub(super) const fn not_of_new(mut self) -> Self {
+        self.when = When::Later;
         self
     }
 
     pub(super) const fn fixed(mut self) -> Self {
-        self.changes = false;
+        self.when = When::New;
         self
     }
 
@@ -260,7 +292,12 @@ pub(super) static NETWORKS: Kind = Kind {
     hooks: Hooks {
         creating: Neutron::ensure_default_group,
         complete: networks::complete,
-        deleted: |it, call, network| it.remove_subnets(call, network),
+        created: Neutron::add_metadata_port,
+        check_end: |it, _, network| it.check_use_of_network(network),
+        deleted: |it, call, network| {
+            it.remove_passing_ports(call, network);
+            it.remove_subnets(call, network);
+        },
         ..Hooks::NONE
     },
 };
@@ -300,7 +337,10 @@ pub(super) static GROUPS: Kind = Kind {
         creating: Neutron::ensure_default_group,
         check: Neutron::check_group,
         created: Neutron::add_egress,
-        check_end: |_, call, group| Neutron::check_end_of_group(call, group),
+        check_end: |it, call, group| {
+            it.check_use_of_group(group)?;
+            Neutron::check_end_of_group(call, group)
+        },
         deleted: Neutron::remove_rules,
         ..Hooks::NONE
     },
@@ -365,7 +405,7 @@ fn direction(value: &Value) -> Result<(), String> {
     }
 }
 
-fn text_or_null(value: &Value) -> Result<(), String> {
+pub(super) fn text_or_null(value: &Value) -> Result<(), String> {
     if value.is_null() { Ok(()) } else { short_text(value) }
 }
 

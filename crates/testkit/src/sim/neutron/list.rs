@@ -144,14 +144,26 @@ fn check_filters(call: &Call<'_>, kind: &Kind) -> Result<(), Refusal> {
 fn fits(shown: &Map<String, Value>, kind: &Kind, call: &Call<'_>) -> bool {
     let mut filters = call.request.query.iter().filter(|(key, _)| !NOT_FILTERS.contains(&key.as_str()));
     filters.all(|(key, _)| {
-        let Some(is) = shown.get(key).map(plain) else { return false };
+        let Some(is) = shown.get(key) else { return false };
         let mut wanted = call.request.query.iter().filter(|(name, _)| name == key).map(|(_, wanted)| json!(wanted));
         let convert = kind.attributes.iter().find(|known| known.name == key).map(|known| known.convert);
         wanted.any(|wanted| {
             let wanted = convert.and_then(|convert| convert(&wanted).ok()).unwrap_or(wanted);
-            plain(&wanted).eq_ignore_ascii_case(&is)
+            matches(is, &plain(&wanted))
         })
     })
+}
+
+/// Whether a value is what is wanted. Of a list, any element may be; one that is an object is told by a member.
+fn matches(is: &Value, wanted: &str) -> bool {
+    match is {
+        Value::Array(list) => list.iter().any(|one| matches(one, wanted)),
+        Value::Object(object) => {
+            let member = wanted.split_once('=');
+            member.is_some_and(|(name, wanted)| object.get(name).is_some_and(|is| matches(is, wanted)))
+        }
+        other => plain(other).eq_ignore_ascii_case(wanted),
+    }
 }
 
 /// The keys to sort by and whether each rises; the id comes last.

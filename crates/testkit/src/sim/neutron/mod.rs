@@ -1,16 +1,22 @@
-//! Neutron v2.0: networks and subnets, security groups and their rules.
+//! Neutron v2.0: networks, subnets and ports, security groups and their rules, routers, floating IPs.
 
+mod addresses;
 mod convert;
+mod floating_ips;
 mod groups;
+mod interfaces;
 mod item;
 mod kinds;
 mod list;
 mod networks;
+mod ports;
 mod protocols;
 mod quotas;
+mod routers;
 mod rules;
 mod span;
 mod subnets;
+mod uses;
 mod values;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,8 +27,11 @@ use serde_json::{Map, Value, json};
 
 pub use self::item::Item;
 use self::{
+    floating_ips::FLOATING_IPS,
     item::attributes,
     kinds::{GROUPS, Kind, NETWORKS, RULES},
+    ports::PORTS,
+    routers::ROUTERS,
     subnets::SUBNETS,
 };
 use super::{
@@ -33,10 +42,17 @@ use super::{
 };
 
 /// Every kind of object.
-static KINDS: [&Kind; 4] = [&NETWORKS, &SUBNETS, &GROUPS, &RULES];
+static KINDS: [&Kind; 7] = [&NETWORKS, &SUBNETS, &PORTS, &GROUPS, &RULES, &ROUTERS, &FLOATING_IPS];
 
 /// What Neutron says it can do.
-const EXTENSIONS: [&str; 10] = [
+const EXTENSIONS: [&str; 17] = [
+    "router",
+    "extraroute",
+    "ext-gw-mode",
+    "external-net",
+    "binding",
+    "allowed-address-pairs",
+    "provider",
     "subnet-service-types",
     "security-group",
     "stateful-security-group",
@@ -118,8 +134,8 @@ impl Neutron {
         let project = project.unwrap_or_else(|| call.caller.project().to_owned());
         let mut item = Item::new(kind, call.ids.uuid().to_string(), &project, call.now);
         item.body.extend(asked);
-        (kind.hooks.complete)(self, call, &mut item, None)?;
         (kind.hooks.creating)(self, call, &project);
+        (kind.hooks.complete)(self, call, &mut item, None)?;
         (kind.hooks.check)(self, call, &item)?;
         self.check_quota(call, kind, &project)?;
         self.put(kind, call.now, item.clone());
@@ -155,6 +171,7 @@ impl Neutron {
                 let own: Vec<_> = all.by(parts.key, &item.id).map(|part| (parts.shown)(part)).collect();
                 shown.insert(parts.shown_as.to_owned(), json!(own));
             }
+            (kind.hooks.extend)(self, &mut shown);
             shown
         }
     }
@@ -268,6 +285,8 @@ macro_rules! routes {
             Route::new("GET", "/v2.0/quotas/{project_id}", Self::show_quotas),
             Route::new("PUT", "/v2.0/quotas/{project_id}", Self::set_quotas),
             Route::new("DELETE", "/v2.0/quotas/{project_id}", Self::forget_quotas),
+            Route::new("PUT", "/v2.0/routers/{router_id}/add_router_interface", Self::add_interface),
+            Route::new("PUT", "/v2.0/routers/{router_id}/remove_router_interface", Self::remove_interface),
             $(Route::new("GET", $all, |it, call| it.list(call, &$kind)),
             Route::new("POST", $all, |it, call| it.create(call, &$kind)),
             Route::new("GET", $one, |it, call| it.show(call, &$kind)),
@@ -283,6 +302,9 @@ impl Service for Neutron {
     const ROUTES: &'static [Route<Self>] = &routes!(
         (NETWORKS, "/v2.0/networks", "/v2.0/networks/{network_id}"),
         (SUBNETS, "/v2.0/subnets", "/v2.0/subnets/{subnet_id}"),
+        (PORTS, "/v2.0/ports", "/v2.0/ports/{port_id}"),
+        (ROUTERS, "/v2.0/routers", "/v2.0/routers/{router_id}"),
+        (FLOATING_IPS, "/v2.0/floatingips", "/v2.0/floatingips/{floatingip_id}"),
         (GROUPS, "/v2.0/security-groups", "/v2.0/security-groups/{security_group_id}"),
         (RULES, "/v2.0/security-group-rules", "/v2.0/security-group-rules/{rule_id}"),
     );

@@ -66,6 +66,18 @@ pub(super) fn after(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The address that follows from a MAC on a range of IPv6.
+pub(super) fn eui64(range: IpNet, mac: &str) -> Option<IpAddr> {
+    let IpAddr::V6(network) = range.network() else { return None };
+    let octets: Vec<u8> = mac.split(':').filter_map(|octet| u8::from_str_radix(octet, 16).ok()).collect();
+    let (maker, card) = octets.split_first_chunk::<3>()?;
+    let [first, second, third] = *maker;
+    let card: &[u8; 3] = card.try_into().ok()?;
+    // the bit that tells that it was not chosen by the maker is the other way round
+    let identifier = u64::from_be_bytes([first ^ 2, second, third, 0xff, 0xfe, card[0], card[1], card[2]]);
+    Some(IpAddr::V6((network.to_bits() | u128::from(identifier)).into()))
+}
+
 fn before(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4(address.to_bits().wrapping_sub(1).into()),
@@ -82,6 +94,13 @@ mod tests {
     fn spans(cidr: &str, gateway: Option<&str>) -> Vec<String> {
         let all = Span::usable(cidr.parse().unwrap()).without(gateway.map(|gateway| gateway.parse().unwrap()));
         all.iter().map(Span::to_string).collect()
+    }
+
+    #[test]
+    fn an_address_follows_from_a_mac() {
+        let address = eui64("fd01::/64".parse().unwrap(), "fa:16:3e:70:78:ff");
+        assert_eq!(address.unwrap().to_string(), "fd01::f816:3eff:fe70:78ff");
+        assert_eq!(eui64("10.0.0.0/24".parse().unwrap(), "fa:16:3e:70:78:ff"), None);
     }
 
     #[rstest]

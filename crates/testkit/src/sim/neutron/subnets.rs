@@ -91,14 +91,22 @@ pub(super) static SUBNETS: Kind = Kind {
     hooks: Hooks {
         complete: Neutron::complete_subnet,
         is_shared: Neutron::is_of_shared_network,
-        created: |it, call, subnet| it.touch_network(call.now, subnet),
+        created: |it, call, subnet| {
+            it.touch_network(call.now, subnet);
+            it.readdress_metadata_port(call, subnet);
+        },
         revises: |asked, before, after| asked.contains_key("description") || is_revised(before, after),
         changed: |it, call, before, after| {
             if is_revised(before, after) {
                 it.touch_network(call.now, after);
             }
+            it.readdress_metadata_port(call, after);
         },
-        deleted: |it, call, subnet| it.touch_network(call.now, subnet),
+        check_end: |it, _, subnet| it.check_use_of_subnet(subnet),
+        deleted: |it, call, subnet| {
+            it.drop_addresses(call, subnet);
+            it.touch_network(call.now, subnet);
+        },
         ..Hooks::NONE
     },
 };
@@ -122,7 +130,8 @@ impl Neutron {
     }
 
     fn is_of_shared_network(&self, _: &Caller, subnet: &Item) -> bool {
-        self.get(NETWORKS.collection, subnet.text(NETWORK)).is_some_and(|network| network.is("shared"))
+        let network = self.get(NETWORKS.collection, subnet.text(NETWORK));
+        network.is_some_and(|network| network.is("shared") || network.is("router:external"))
     }
 
     /// A network has changed when a subnet of it has come, changed or gone.
@@ -139,7 +148,10 @@ impl Neutron {
         canonical(subnet, "gateway_ip");
         match before {
             None => self.complete_new(call, subnet),
-            Some(before) => complete_change(subnet, before),
+            Some(before) => {
+                self.check_use_of_gateway_ip(subnet, before)?;
+                complete_change(subnet, before)
+            }
         }
     }
 
@@ -160,6 +172,7 @@ impl Neutron {
             return Err(Refusal::conflict(words).of_type("NetworkMTUSubnetConflict"));
         }
         subnet.body.insert("cidr".to_owned(), json!(range.to_string()));
+        subnet.body.insert("router:external".to_owned(), json!(network.is("router:external")));
         if !subnet.body.contains_key("gateway_ip") {
             let first = if range.addr().is_ipv4() { after(range.network()) } else { range.network() };
             subnet.body.insert("gateway_ip".to_owned(), json!(first));

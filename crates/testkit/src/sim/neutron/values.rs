@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::convert::plain;
+use super::convert::{Converted, plain};
 
 /// What a check comes to: why a value can't be.
 pub(super) type Check = Result<(), String>;
@@ -93,4 +93,56 @@ pub(super) fn parsed(value: &Value) -> Option<IpAddr> {
 /// A range, whose address need not be its first.
 pub(super) fn range(value: &Value) -> Option<IpNet> {
     value.as_str()?.parse().ok()
+}
+
+pub(super) fn mac(value: &Value) -> Check {
+    let octets: Vec<&str> = value.as_str().unwrap_or_default().split(':').collect();
+    let is_octet = |octet: &&str| octet.len() == 2 && octet.chars().all(|digit| digit.is_ascii_hexdigit());
+    if octets.len() == 6 && octets.iter().all(is_octet) && octets.iter().any(|octet| *octet != "00") {
+        Ok(())
+    } else {
+        Err(format!("'{}' is not a valid MAC address", plain(value)))
+    }
+}
+
+/// As Neutron writes it.
+#[expect(clippy::unnecessary_wraps, reason = "it is one of the conversions")]
+pub(super) fn lower_mac(value: &Value) -> Converted {
+    Ok(value.as_str().map_or(Value::Null, |text| json!(text.to_ascii_lowercase().replace('-', ":"))))
+}
+
+pub(super) fn fixed_ips(value: &Value) -> Check {
+    let malformed = |value: &Value| format!("Invalid data format for fixed IP: '{}'", plain(value));
+    let all = value.as_array().ok_or_else(|| malformed(value))?;
+    all.iter().enumerate().try_for_each(|(index, fixed)| {
+        if !fixed.is_object() {
+            return Err(malformed(fixed));
+        }
+        let Some(ip) = fixed.get("ip_address") else { return Ok(()) };
+        if all[..index].iter().any(|other| other.get("ip_address") == Some(ip)) {
+            return Err(format!("Duplicate IP address '{}'", plain(ip)));
+        }
+        address(ip)
+    })
+}
+
+pub(super) fn vnic_type(value: &Value) -> Check {
+    let known = [
+        "normal",
+        "direct",
+        "direct-physical",
+        "macvtap",
+        "baremetal",
+        "virtio-forwarder",
+        "smart-nic",
+        "vdpa",
+        "accelerator-direct",
+        "accelerator-direct-physical",
+        "remote-managed",
+    ];
+    if value.as_str().is_some_and(|given| known.contains(&given)) {
+        Ok(())
+    } else {
+        Err(format!("{} is not in valid_values", plain(value)))
+    }
 }
