@@ -139,7 +139,7 @@ class Pods(unittest.TestCase):
                 if arg.startswith("--controllers="):
                     running += arg.partition("=")[2].split(",")
         self.assertEqual(sorted(running), ["clusterimage", "flavor", "glance", "image", "keystone", "libvirt", "mariadb", "memcached",
-                                           "network", "neutron", "nova", "openstack", "ovn", "placement", "projects", "quotas", "rabbitmq",
+                                           "network", "neutron", "nova", "openstack", "ovn", "placement", "port", "projects", "quotas", "rabbitmq",
                                            "securitygroup", "subnet"])
 
     def test_services_select_their_pods_and_nothing_else(self):

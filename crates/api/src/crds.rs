@@ -10,7 +10,7 @@ use crate::{
         Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
         ServiceResource,
     },
-    resources::{ClusterImage, Flavor, Image, Network, SecurityGroup, Subnet},
+    resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -31,6 +31,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         ClusterImage::crd(),
         Flavor::crd(),
         Network::crd(),
+        Port::crd(),
         SecurityGroup::crd(),
         Subnet::crd(),
     ];

@@ -17,6 +17,7 @@ mod needs;
 mod network;
 mod neutron;
 mod observe;
+mod port;
 mod projects;
 mod queue;
 mod quota;
@@ -33,7 +34,7 @@ use futures::{
     channel::mpsc::{self, UnboundedReceiver},
     future::BoxFuture,
 };
-use kupenstack_api::resources::{ClusterImage, Image, Network, ResourceKind, SecurityGroup, Subnet};
+use kupenstack_api::resources::{ClusterImage, Image, Network, Port, ResourceKind, SecurityGroup, Subnet};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
 
@@ -82,6 +83,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let networks = Census::start(&cloud, context, settings.observe_every);
     let groups = Census::start(&cloud, context, settings.observe_every);
     let subnets = Census::start(&cloud, context, settings.observe_every);
+    let ports = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
@@ -91,6 +93,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
         kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
+        kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
     ])
 }
 

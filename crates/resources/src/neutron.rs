@@ -46,6 +46,11 @@ pub(crate) trait NeutronKind: Kind {
     /// As [`Actuator::updates`].
     fn updates<'a>(target: &'a Target<Self>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
 
+    /// What uses a resource although Neutron would delete it.
+    fn user(_: &Self::Resource) -> Option<String> {
+        None
+    }
+
     /// As [`Actuator::report`].
     fn report(resource: &Self::Resource, status: &mut <Self as ResourceKind>::Status) -> Outcome;
 }
@@ -89,7 +94,7 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
     }
 
     fn delete<'a>(&'a self, target: &'a Target<K>, resource: &'a K::Resource) -> Step<'a, ()> {
-        async move { Ok(K::all(&target.client).delete(NetworkResource::id(resource)).await.map(drop)?) }.boxed()
+        delete(target, resource).boxed()
     }
 
     fn report(&self, _: &Target<K>, resource: &K::Resource, status: &mut <K as ResourceKind>::Status) -> Outcome {
@@ -140,6 +145,13 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
     let made = all.create(&K::attributes(target)).await?;
     progress.created(NetworkResource::id(&made)).await?;
     Ok(made)
+}
+
+async fn delete<K: NeutronKind>(target: &Target<K>, resource: &K::Resource) -> Result<(), Stop> {
+    if let Some(user) = K::user(resource) {
+        return Err(Outcome::waiting("InUse", format!("used by {user}")).into());
+    }
+    Ok(K::all(&target.client).delete(NetworkResource::id(resource)).await.map(drop)?)
 }
 
 /// What fits, of the project's own: what every project sees is not one project's to take over.

@@ -13,6 +13,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
+    Controller { name: "port", rights: &[CLOUD, NAMESPACES, EVENTS, PORTS] },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -99,7 +100,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images", "networks", "securitygroups", "subnets"],
+    resources: &["images", "networks", "ports", "securitygroups", "subnets"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -144,3 +145,4 @@ const FLAVORS: &[Right] = kind!("flavors");
 const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");
+const PORTS: &[Right] = kind!("ports");

@@ -19,6 +19,7 @@ mod object;
 mod outage;
 mod patience;
 mod point;
+mod port;
 mod project;
 mod queue;
 mod quota;
@@ -34,7 +35,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, SecurityGroup, Subnet};
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
@@ -100,6 +101,11 @@ async fn every_point_of_a_security_groups_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_ports_life_is_survived() {
+    is_survived(ObjectLife::<Port>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_subnets_life_is_survived() {
     is_survived(ObjectLife::<Subnet>::of(())).await;
 }
@@ -137,6 +143,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<Flavor>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
         deaths_are_survived(CredentialLife, late, title),
@@ -154,6 +161,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<Flavor>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
         deaths_are_survived(CredentialLife, two, title),
@@ -178,6 +186,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
         outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
+        outage::is_survived(cluster, ObjectLife::<Port>::of(())),
         outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
         outage::is_survived(cluster, ProjectLife),
         outage::is_survived(cluster, CredentialLife),

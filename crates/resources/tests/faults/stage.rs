@@ -176,6 +176,7 @@ impl Stage {
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
             ("networks", cloud.neutron.all("networks").count()),
+            ("ports", cloud.neutron.all("ports").count()),
             ("subnets", cloud.neutron.all("subnets").count()),
             ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),

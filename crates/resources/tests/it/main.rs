@@ -17,6 +17,7 @@ mod needs;
 mod network;
 mod network_adopt;
 mod observe;
+mod port;
 mod projects;
 mod quota;
 mod refused;

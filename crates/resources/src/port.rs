@@ -1,0 +1,88 @@
+//! `Port`: a port in Neutron, on the network of another object.
+
+mod addresses;
+mod wanted;
+
+use futures::{FutureExt, StreamExt, stream::BoxStream};
+use kupenstack_api::resources::{Adoption, Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
+use kupenstack_core::{Outcome, ownership::mark_in};
+use kupenstack_openstack::{self as openstack, Client, Error, PortAttributes, network::Collection};
+
+use self::wanted::Wanted;
+use crate::{
+    actuator::{Step, Target},
+    needs::{Need, When::FromTheStart},
+    neutron::NeutronKind,
+    observe::Listed,
+};
+
+impl NeutronKind for Port {
+    type Resource = openstack::Port;
+
+    const NAME: &'static str = "port";
+    const NEEDS: &'static [&'static str] = &[Network::KIND, Subnet::KIND, SecurityGroup::KIND];
+
+    fn needs(&self) -> Vec<Need> {
+        let addresses = self.spec.addresses.iter().flatten();
+        let networks = self.spec.network.iter().map(|name| Need::of::<Network>(self, name, FromTheStart));
+        let subnets = addresses.filter_map(|address| address.subnet.as_deref());
+        let subnets = subnets.map(|name| Need::of::<Subnet>(self, name, FromTheStart));
+        let groups = self.spec.security_groups.iter().flatten();
+        let groups = groups.map(|name| Need::of::<SecurityGroup>(self, name, FromTheStart));
+        networks.chain(subnets).chain(groups).collect()
+    }
+
+    fn all(client: &Client) -> Collection<openstack::Port> {
+        client.network().ports()
+    }
+
+    fn adopted(&self) -> Option<&Adoption> {
+        self.spec.adopt.as_ref()
+    }
+
+    fn attributes(target: &Target<Self>) -> PortAttributes {
+        Wanted::of(target).attributes()
+    }
+
+    fn updates<'a>(target: &'a Target<Self>, port: &'a openstack::Port) -> Vec<Step<'a, ()>> {
+        let changes = Wanted::of(target).changes(port);
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        let step = async move { Ok(Self::all(&target.client).update(port, &changes).await.map(drop)?) };
+        vec![step.boxed()]
+    }
+
+    /// Neutron would take it away from a running VM.
+    fn user(port: &openstack::Port) -> Option<String> {
+        (!port.device_id.is_empty()).then(|| format!("{} {}", port.device_owner, port.device_id))
+    }
+
+    fn report(port: &openstack::Port, status: &mut PortStatus) -> Outcome {
+        status.mac_address = Some(port.mac_address.clone());
+        status.addresses = addresses::shown(port);
+        status.state = Some(port.status.clone());
+        Outcome::ready("as declared in Neutron")
+    }
+}
+
+impl Listed for openstack::Port {
+    const NOUN: &'static str = "Neutron port";
+    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
+
+    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
+        admin.network().ports().survey().boxed()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn mark(&self) -> Option<&str> {
+        mark_in(self.description.as_deref()?)
+    }
+
+    fn is_in(&self, project: &str) -> bool {
+        self.project_id == project
+    }
+}

@@ -1,0 +1,274 @@
+//! Ports in Neutron, on the networks, subnets and with the security groups of other objects.
+
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use kupenstack_api::resources::{Port, SecurityGroup, Subnet};
+use kupenstack_testkit::sim::Item;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::{
+    common::look::{self, eventually, gone, id, is_ready, mark, object, shown, until},
+    network,
+    world::{self, Tenant, World},
+};
+
+fn api(tenant: &Tenant<'_>) -> Api<Port> {
+    Api::namespaced(tenant.client.clone(), &tenant.name)
+}
+
+/// On network `net`.
+async fn create(tenant: &Tenant<'_>, name: &str, but: Value) -> Port {
+    let mut spec = json!({"network": "net"});
+    spec.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
+    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
+}
+
+/// A network with two subnets, `a` and `b`, and a group.
+async fn surroundings(tenant: &Tenant<'_>) {
+    network::create(tenant, "net", json!({})).await;
+    let subnets: Api<Subnet> = Api::namespaced(tenant.client.clone(), &tenant.name);
+    for (name, cidr) in [("a", "10.0.0.0/24"), ("b", "10.1.0.0/24")] {
+        let subnet = object(name, &json!({"network": "net", "cidr": cidr}));
+        subnets.create(&PostParams::default(), &subnet).await.unwrap();
+        until(subnets.clone(), name, is_ready).await;
+    }
+    groups(tenant).create(&PostParams::default(), &object("web", &json!({}))).await.unwrap();
+}
+
+fn groups(tenant: &Tenant<'_>) -> Api<SecurityGroup> {
+    Api::namespaced(tenant.client.clone(), &tenant.name)
+}
+
+async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
+    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
+async fn nudge(tenant: &Tenant<'_>, name: &str) {
+    let value = tenant.world.number().to_string();
+    patch(tenant, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
+}
+
+async fn ready(tenant: &Tenant<'_>, name: &str) -> Port {
+    until(api(tenant), name, is_ready).await
+}
+
+async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
+    let port = until(api(tenant), name, |port| shown(port).0 == word).await;
+    shown(&port).1.to_owned()
+}
+
+/// The one port of a name in Neutron.
+fn only(world: &World, name: &str) -> Item {
+    let cloud = world.sim.cloud();
+    let named: Vec<Item> = cloud.neutron.all("ports").filter(|port| port.text("name") == name).cloned().collect();
+    let [one] = named.try_into().unwrap();
+    one
+}
+
+fn meddle(world: &World, id: &str, attributes: Value) {
+    let now = world.sim.clock().now();
+    let Value::Object(attributes) = attributes else { panic!() };
+    assert!(world.sim.cloud().neutron.edit(now, "ports", id, |port| port.body.extend(attributes)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_187_create_minimal_in_any_order() {
+    let tenant = world::shared().await.tenant().await;
+    create(&tenant, "minimal-port", json!({})).await;
+    assert_eq!(says(&tenant, "minimal-port", "DependencyNotReady").await, "Network net does not exist");
+    network::create(&tenant, "net", json!({})).await;
+    let port = ready(&tenant, "minimal-port").await;
+    let stored = only(tenant.world, "minimal-port");
+    assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&port), tenant.project().await));
+    assert_eq!(stored.text("description"), mark(&port));
+    let mac = port.status.unwrap().mac_address.unwrap();
+    assert_eq!(stored.text("mac_address"), mac);
+    let first = u8::from_str_radix(&mac[..2], 16).unwrap();
+    assert_eq!(first & 3, 2, "{mac} is one that nobody has registered, of one card");
+    look::delete(api(&tenant), "minimal-port").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_full_declares_everything() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    let but = json!({"description": "front", "macAddress": "02:00:00:00:AB:01", "securityGroups": ["web"],
+        "addresses": [{"subnet": "a", "ip": "10.0.0.77"}, {"subnet": "b"}], "adminStateUp": false,
+        "allowedAddresses": [{"ip": "10.9.0.0/16"}, {"ip": "10.8.0.1", "macAddress": "02:00:00:00:00:07"}]});
+    create(&tenant, "full-port", but).await;
+    let port = ready(&tenant, "full-port").await;
+    let stored = only(tenant.world, "full-port");
+    assert_eq!(stored.text("description"), format!("front {}", mark(&port)));
+    assert_eq!((stored.text("mac_address"), stored.is("admin_state_up")), ("02:00:00:00:ab:01", false));
+    let group = id(&until(groups(&tenant), "web", is_ready).await);
+    assert_eq!(stored.body["security_groups"], json!([group]));
+    let addresses = port.status.unwrap().addresses;
+    assert!(
+        addresses.len() == 2 && addresses[0] == "10.0.0.77" && addresses[1].starts_with("10.1.0."),
+        "{addresses:?}"
+    );
+    assert_eq!(stored.body["allowed_address_pairs"].as_array().unwrap().len(), 2);
+    assert_eq!(stored.revision, 1, "all of it with the creation");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn update_changes_each_field_and_back() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    let but = json!({"addresses": [{"subnet": "a", "ip": "10.0.0.9"}], "securityGroups": []});
+    let port = create(&tenant, "edited-port", but).await;
+    ready(&tenant, "edited-port").await;
+    let group = id(&until(groups(&tenant), "web", is_ready).await);
+    let texts = (format!("new {}", mark(&port)), mark(&port));
+    let mac = only(tenant.world, "edited-port").text("mac_address").to_owned();
+    let subnet = only(tenant.world, "edited-port").body["fixed_ips"][0]["subnet_id"].clone();
+    let ip = |address: &str| json!([{"subnet_id": subnet, "ip_address": address}]);
+    let pair = json!([{"ip_address": "10.9.0.0/16", "mac_address": mac}]);
+    for (field, attribute, there, back) in [
+        ("description", "description", (json!("new"), json!(texts.0)), (json!(null), json!(texts.1))),
+        ("adminStateUp", "admin_state_up", (json!(false), json!(false)), (json!(null), json!(true))),
+        ("securityGroups", "security_groups", (json!(["web"]), json!([group])), (json!([]), json!([]))),
+        ("portSecurity", "port_security_enabled", (json!(false), json!(false)), (json!(true), json!(true))),
+        ("allowedAddresses", "allowed_address_pairs", (json!([{"ip": "10.9.0.0/16"}]), pair), (json!(null), json!([]))),
+        (
+            "addresses",
+            "fixed_ips",
+            (json!([{"subnet": "a", "ip": "10.0.0.8"}]), ip("10.0.0.8")),
+            (json!([{"ip": "10.0.0.9"}]), ip("10.0.0.9")),
+        ),
+    ] {
+        for (declared, stored) in [there, back] {
+            let before = only(tenant.world, "edited-port").revision;
+            patch(&tenant, "edited-port", json!({"spec": {field: declared}})).await;
+            ready(&tenant, "edited-port").await;
+            let now = only(tenant.world, "edited-port");
+            assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
+        }
+    }
+    assert_eq!(only(tenant.world, "edited-port").text("mac_address"), mac);
+}
+
+/// An address that Neutron chose stays as long as it fits.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_of_any_kind_stays_when_another_comes() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "grown-port", json!({"addresses": [{"subnet": "a"}]})).await;
+    let first = ready(&tenant, "grown-port").await.status.unwrap().addresses;
+    patch(&tenant, "grown-port", json!({"spec": {"addresses": [{"subnet": "b"}, {"subnet": "a"}]}})).await;
+    let both = ready(&tenant, "grown-port").await.status.unwrap().addresses;
+    assert!(both.len() == 2 && both.contains(&first[0]), "{first:?}, then {both:?}");
+}
+
+#[rstest]
+#[case::no_network(json!({}), "network has to be given")]
+#[case::empty_address(json!({"network": "net", "addresses": [{}]}), "subnet or ip has to be given")]
+#[case::no_address(json!({"network": "net", "addresses": [{"ip": "10.0.0"}]}), "not an address")]
+#[case::mac_of_many(json!({"network": "net", "macAddress": "01:00:00:00:00:01"}), "spec.macAddress")]
+#[case::groups_of_an_open_one(json!({"network": "net", "portSecurity": false, "securityGroups": ["web"]}),
+    "without portSecurity has no security groups")]
+#[case::pairs_of_an_open_one(json!({"network": "net", "portSecurity": false, "allowedAddresses": [{"ip": "10.0.0.1"}]}),
+    "may send from any address")]
+#[case::loose_bits(json!({"network": "net", "allowedAddresses": [{"ip": "10.0.0.1/8"}]}), "bits beyond its prefix")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_be_is_refused_by_the_definition(#[case] spec: Value, #[case] words: &str) {
+    let tenant = world::shared().await.namespace(&[]).await;
+    let error = api(&tenant).create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_repaired_and_told() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "drift-port", json!({"securityGroups": ["web"], "addresses": [{"ip": "10.0.0.9"}]})).await;
+    let port = ready(&tenant, "drift-port").await;
+    let (before, declared) = (only(tenant.world, "drift-port").body, mark(&port));
+    meddle(tenant.world, &id(&port), json!({"description": "theirs", "security_groups": [], "fixed_ips": []}));
+    eventually("the repair", async || {
+        let now = only(tenant.world, "drift-port").body;
+        now["security_groups"] == before["security_groups"]
+            && now["fixed_ips"] == before["fixed_ips"]
+            && now["description"] == json!(declared)
+    })
+    .await;
+    eventually("the event", async || tenant.events("drift-port").await.contains(&"DriftRepaired".to_owned())).await;
+}
+
+/// It comes back with the MAC that it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn external_deletion_is_made_good_with_the_same_mac() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "lost-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
+    let first = ready(&tenant, "lost-port").await;
+    let now = tenant.world.sim.clock().now();
+    assert!(tenant.world.sim.cloud().neutron.remove(now, "ports", &id(&first)));
+    let again = until(api(&tenant), "lost-port", |port| is_ready(port) && id(port) != id(&first)).await;
+    let (before, after) = (first.status.unwrap(), again.status.unwrap());
+    assert_eq!((before.mac_address, before.addresses), (after.mac_address, after.addresses));
+}
+
+/// Neutron itself would take it away from under a VM.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_a_vm_is_connected_to_stays() {
+    let tenant = world::shared().await.tenant().await;
+    network::create(&tenant, "net", json!({})).await;
+    create(&tenant, "used-port", json!({})).await;
+    let port = id(&ready(&tenant, "used-port").await);
+    meddle(tenant.world, &port, json!({"device_id": "vm-1", "device_owner": "compute:nova"}));
+    api(&tenant).delete("used-port", &DeleteParams::default()).await.unwrap();
+    assert!(says(&tenant, "used-port", "InUse").await.contains("compute:nova vm-1"));
+    assert_eq!(only(tenant.world, "used-port").text("device_id"), "vm-1");
+    meddle(tenant.world, &port, json!({"device_id": "", "device_owner": ""}));
+    nudge(&tenant, "used-port").await;
+    gone(api(&tenant), "used-port").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_needs_is_kept_and_says_so() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "needing-port", json!({"securityGroups": ["web"], "addresses": [{"subnet": "a"}]})).await;
+    ready(&tenant, "needing-port").await;
+    groups(&tenant).delete("web", &DeleteParams::default()).await.unwrap();
+    let kept = until(groups(&tenant), "web", |group| shown(group).0 == "InUse").await;
+    assert_eq!(shown(&kept).1, "used by Port needing-port");
+    look::delete(api(&tenant), "needing-port").await;
+    gone(groups(&tenant), "web").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_others_have_is_told_and_comes_when_it_is_free() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "first-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
+    ready(&tenant, "first-port").await;
+    create(&tenant, "second-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
+    let message = says(&tenant, "second-port", "Conflict").await;
+    assert!(message.contains("10.0.0.9"), "{message}");
+    look::delete(api(&tenant), "first-port").await;
+    nudge(&tenant, "second-port").await;
+    ready(&tenant, "second-port").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_goes_with_all_that_is_connected() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    for number in 0..3 {
+        create(&tenant, &format!("leaving-port-{number}"), json!({"securityGroups": ["web"]})).await;
+    }
+    for number in 0..3 {
+        ready(&tenant, &format!("leaving-port-{number}")).await;
+    }
+    let project = tenant.project().await;
+    tenant.end().await;
+    let cloud = tenant.world.sim.cloud();
+    for collection in ["ports", "subnets", "networks", "security-groups"] {
+        assert_eq!(cloud.neutron.all(collection).filter(|item| item.project_id == project).count(), 0, "{collection}");
+    }
+}
