@@ -110,6 +110,9 @@ async fn update_changes_each_field_and_back() {
     let but = json!({"gateway": "10.0.0.1", "allocationPools": pools("10.0.0.10")});
     let subnet = create(&tenant, "edited", "10.0.0.0/24", but).await;
     ready(&tenant, "edited").await;
+    let path = format!("/v2.0/subnets/{}", only(tenant.world, "edited").id);
+    // not every change makes another revision
+    let updates = || tenant.world.count("PUT", &path);
     let texts = (format!("new {}", mark(&subnet)), mark(&subnet));
     let route = (
         json!([{"destination": "10.2.0.0/16", "nextHop": "10.0.0.7"}]),
@@ -129,11 +132,11 @@ async fn update_changes_each_field_and_back() {
         ),
     ] {
         for (declared, stored) in [there, back] {
-            let before = only(tenant.world, "edited").revision;
+            let before = updates();
             patch(&tenant, "edited", json!({"spec": {field: declared}})).await;
             ready(&tenant, "edited").await;
             let now = only(tenant.world, "edited");
-            assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
+            assert_eq!((&now.body[attribute], updates()), (&stored, before + 1), "{field}");
         }
     }
     assert_eq!(posts(&tenant), 1);
