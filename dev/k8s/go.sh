@@ -44,7 +44,7 @@ built_once() {
 build_anew() {
   rm -rf "$BUILT.part"
   mkdir "$BUILT.part"
-  cd "$BUILT.part"
+  cd "$BUILT.part" || exit
   build
   mv "$BUILT.part" "$BUILT"
   find "$CACHE/$1" -mindepth 1 -maxdepth 1 -type d -mtime +0 -exec rm -rf {} +
