@@ -10,7 +10,7 @@ shop() { kubectl -n "$SHOP" "$@"; }
 # What others are needed for comes first.
 shop_opens() {
   kubectl create namespace "$SHOP" && kubectl apply -f "$EXAMPLES/flavor.yaml" || return
-  shop apply -f "$EXAMPLES/subnet.yaml" -f "$EXAMPLES/security-group.yaml" || return
+  shop apply -f "$EXAMPLES/port.yaml" -f "$EXAMPLES/subnet.yaml" -f "$EXAMPLES/security-group.yaml" || return
   shop apply -f - <<'YAML'
 apiVersion: kupenstack.io/v1
 kind: Subnet
@@ -60,7 +60,8 @@ shop_ready() {
   kubectl wait --for=condition=Ready flavor/small --timeout=120s &&
     shop wait --for=condition=Ready network --all --timeout=120s &&
     shop wait --for=condition=Ready subnet --all --timeout=120s &&
-    shop wait --for=condition=Ready securitygroup --all --timeout=120s
+    shop wait --for=condition=Ready securitygroup --all --timeout=120s &&
+    shop wait --for=condition=Ready port.kupenstack.io --all --timeout=120s
 }
 
 rules_in_neutron() {
@@ -92,11 +93,30 @@ subnet_is_changed() {
     grep -qF "$part" <<<"$shown" || return
   done
 }
+port() { shop get port.kupenstack.io port-sample -o "jsonpath={.status.$1}"; }
+port_is() {
+  local shown
+  shown=$(in_client "openstack port show $(port id) -f json" | tr -d ' \n')
+  for part in "\"mac_address\":\"$(port macAddress)\"" "\"ip_address\":\"$(port 'addresses[0]')\"" \
+    "\"security_group_ids\":[\"$(shop get securitygroup web -o 'jsonpath={.status.id}')\"]"; do
+    grep -qF "$part" <<<"$shown" || { echo "$shown lacks $part" && return 1; }
+  done
+}
+# A VM of the command line at a port of Kubernetes, which is kept while there is the VM.
+vm_at_port() {
+  in_client "openstack server create --flavor tiny --image tiny --port $(port id) --wait vm-at-port -f value -c status | grep -x ACTIVE" &&
+    shop wait port.kupenstack.io/port-sample --for='jsonpath={.status.state}=ACTIVE' --timeout=120s || return
+  shop delete port.kupenstack.io port-sample --wait=false
+  shop wait port.kupenstack.io/port-sample --timeout=60s --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=InUse' &&
+    in_client 'openstack server delete --wait vm-at-port' &&
+    shop wait --for=delete port.kupenstack.io/port-sample --timeout=120s
+}
+port_comes_again() { shop apply -f "$EXAMPLES/port.yaml" && shop wait port.kupenstack.io/port-sample --for=condition=Ready --timeout=60s; }
 network_in_use() {
   shop delete network network-sample --wait=false
   shop wait network/network-sample --timeout=60s --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=InUse' &&
     shop get network network-sample -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}' |
-    grep -Fx 'used by Subnet full, Subnet six, Subnet subnet-sample'
+    grep -Fx 'used by Port port-sample, Subnet full, Subnet six, Subnet subnet-sample'
 }
 
 no_repairs() {
@@ -123,6 +143,9 @@ check_shop_opens() {
   ok "a rule that is declared no more goes" rule_goes
   ok "a subnet has what is declared" subnet_is
   ok "and what is declared then" subnet_changes
+  ok "a port has its MAC, its address and its group" port_is
+  ok "a port that a VM is at stays until the VM is gone" vm_at_port
+  ok "and can be made anew" port_comes_again
 }
 check_shop_closes() {
   ok "k-orc 852: nothing that is declared was made right again" no_repairs
