@@ -102,13 +102,15 @@ port_is() {
     grep -qF "$part" <<<"$shown" || { echo "$shown lacks $part" && return 1; }
   done
 }
-# A VM of the command line at a port of Kubernetes, which is kept while there is the VM.
+# A VM of the command line at a port of Kubernetes, which is kept while there is the VM. Nova takes a port of the VM's own
+# project only.
 vm_at_port() {
-  in_client "openstack server create --flavor tiny --image tiny --port $(port id) --wait vm-at-port -f value -c status | grep -x ACTIVE" &&
+  in_client "openstack role add --user admin --project $SHOP member; openstack image set --public tiny"
+  in_client "openstack --os-project-name $SHOP server create --flavor tiny --image tiny --port $(port id) --wait vm-at-port -f value -c status | grep -x ACTIVE" &&
     shop wait port.kupenstack.io/port-sample --for='jsonpath={.status.state}=ACTIVE' --timeout=120s || return
   shop delete port.kupenstack.io port-sample --wait=false
   shop wait port.kupenstack.io/port-sample --timeout=60s --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=InUse' &&
-    in_client 'openstack server delete --wait vm-at-port' &&
+    in_client "openstack --os-project-name $SHOP server delete --wait vm-at-port" &&
     shop wait --for=delete port.kupenstack.io/port-sample --timeout=120s
 }
 port_comes_again() { shop apply -f "$EXAMPLES/port.yaml" && shop wait port.kupenstack.io/port-sample --for=condition=Ready --timeout=60s; }

@@ -56,9 +56,9 @@ struct Entry {
 }
 
 impl Directory {
-    /// A kind takes part, and hears from `calls` which of its objects are to be looked at. All kinds have to, before the
-    /// first of them asks anything.
-    pub(crate) fn register<A: Actuator>(&self, calls: UnboundedSender<ObjectRef<A::Kind>>) {
+    /// A kind takes part as long as what this returns is kept, and hears from `calls` which of its objects are to be looked
+    /// at. All kinds have to, before the first of them asks anything.
+    pub(crate) fn register<A: Actuator>(self: &Arc<Self>, calls: UnboundedSender<ObjectRef<A::Kind>>) -> Registration {
         let wake = move |key: &Key| {
             let reference = ObjectRef::<A::Kind>::new(&key.name);
             let reference = if key.place.is_empty() { reference } else { reference.within(&key.place) };
@@ -66,6 +66,7 @@ impl Directory {
             drop(calls.unbounded_send(reference));
         };
         self.state().kinds.insert(A::Kind::KIND, Registered { needs: A::NEEDS, wake: Box::new(wake) });
+        Registration { directory: Arc::clone(self), kind: A::Kind::KIND }
     }
 
     /// Takes in all that is told of the objects of a kind.
@@ -119,8 +120,10 @@ impl Directory {
         Err(Outcome::waiting("InUse", message).within(LOOK))
     }
 
+    /// Waits for the first list of these kinds; of those that nobody keeps in this process there is none to wait for.
     async fn known(&self, kinds: &[&'static str]) {
-        let all = |listed: &BTreeSet<&'static str>| kinds.iter().all(|kind| listed.contains(kind));
+        let is_kept = |kind: &&&'static str| self.state().kinds.contains_key(**kind);
+        let all = |listed: &BTreeSet<&'static str>| kinds.iter().filter(is_kept).all(|kind| listed.contains(kind));
         // the sender is here, so it can't be gone
         drop(self.listed.subscribe().wait_for(all).await);
     }
@@ -162,6 +165,22 @@ impl Directory {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A kind takes part. One whose controller is not to run, or has ended, does not.
+pub(crate) struct Registration {
+    directory: Arc<Directory>,
+    kind: &'static str,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.directory.state().kinds.remove(self.kind);
+        // whoever waits for its list looks again
+        self.directory.listed.send_modify(|listed| {
+            listed.remove(self.kind);
+        });
     }
 }
 
@@ -220,4 +239,82 @@ fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
         is_leaving: meta.deletion_timestamp.is_some(),
     };
     Entry { known, needs: object.map(A::needs).unwrap_or_default().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt, channel::mpsc};
+    use kupenstack_api::resources::{Network, Subnet};
+    use serde_json::json;
+
+    use super::*;
+    use crate::neutron::NeutronActuator;
+
+    type Networks = NeutronActuator<Network>;
+    type Subnets = NeutronActuator<Subnet>;
+
+    fn network(ready: &str) -> Network {
+        let conditions = json!([{"type": "Ready", "status": ready, "reason": "r", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        serde_json::from_value(json!({"apiVersion": "kupenstack.io/v1", "kind": "Network",
+            "metadata": {"name": "net", "namespace": "shop"}, "spec": {}, "status": {"id": "n1", "conditions": conditions}}))
+        .unwrap()
+    }
+
+    fn subnet() -> Subnet {
+        serde_json::from_value(json!({"apiVersion": "kupenstack.io/v1", "kind": "Subnet",
+            "metadata": {"name": "sub", "namespace": "shop"}, "spec": {"network": "net", "cidr": "10.0.0.0/24"},
+            "status": {"id": "s1"}}))
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn nothing_is_said_before_all_that_matters_is_listed() {
+        let directory = Arc::new(Directory::default());
+        let _networks = directory.register::<Networks>(mpsc::unbounded().0);
+        let subnets = directory.register::<Subnets>(mpsc::unbounded().0);
+        assert!(directory.free(&network("True")).now_or_never().is_none(), "a subnet may use it");
+        assert!(directory.needs::<Subnets>(&subnet()).now_or_never().is_none(), "the network may be there");
+        assert!(directory.free(&subnet()).now_or_never().is_some(), "nobody is known to need subnets");
+        // its controller is not to run in this process
+        drop(subnets);
+        assert!(directory.free(&network("True")).now_or_never().unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn those_that_need_each_other_hear_of_each_other() {
+        let directory = Arc::new(Directory::default());
+        let (calls, mut of_networks) = mpsc::unbounded();
+        let _networks = directory.register::<Networks>(calls);
+        let (calls, mut of_subnets) = mpsc::unbounded();
+        let _subnets = directory.register::<Subnets>(calls);
+        let (mut networks, mut subnets) = (directory.follow::<Networks>(), directory.follow::<Subnets>());
+        let user = subnet();
+        for told in [Told::Listing, Told::There(&user.metadata, Some(&user)), Told::Listed] {
+            subnets(told);
+        }
+        for told in [Told::Listing, Told::Listed] {
+            networks(told);
+        }
+        let needs = directory.needs::<Subnets>(&user).await;
+        assert_eq!(needs.before_creation().unwrap_err().message(), "Network net does not exist");
+        for (ready, flaw) in [("False", Some("Network net is not ready")), ("True", None)] {
+            let network = network(ready);
+            networks(Told::There(&network.metadata, Some(&network)));
+            assert_eq!(of_subnets.next().now_or_never().flatten().unwrap().name, "sub", "it is news for who needs it");
+            // what is no news is not told
+            networks(Told::There(&network.metadata, Some(&network)));
+            assert!(of_subnets.next().now_or_never().is_none());
+            let waits = directory.needs::<Subnets>(&user).await.before_creation().err();
+            assert_eq!(waits.as_ref().map(Outcome::message), flaw);
+        }
+        assert_eq!(directory.free(&network("True")).await.unwrap_err().message(), "used by Subnet sub");
+        // a list that does not show it, as after a watch that was interrupted
+        while of_networks.next().now_or_never().flatten().is_some() {}
+        for told in [Told::Listing, Told::Listed] {
+            subnets(told);
+        }
+        assert_eq!(of_networks.next().now_or_never().flatten().unwrap().name, "net", "nobody uses it any more");
+        assert!(directory.free(&network("True")).await.is_ok());
+    }
 }

@@ -107,9 +107,10 @@ fn kind<A: Actuator>(
 ) -> Named {
     census.announce();
     let (calls, called) = mpsc::unbounded();
-    directory.register::<A>(calls.clone());
+    let registration = directory.register::<A>(calls.clone());
     let flow = Flow::new(Arc::clone(cloud), Arc::clone(directory), Arc::clone(census), actuator, calls, context);
-    (A::NAME, run(flow, called, context.clone()).boxed())
+    let controller = run(flow, called, context.clone());
+    (A::NAME, controller.inspect(move |()| drop(registration)).boxed())
 }
 
 /// Runs the controller of one resource kind.

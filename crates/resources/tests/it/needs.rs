@@ -74,7 +74,7 @@ async fn those_that_need_each_other_converge_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn k_orc_316_what_is_missing_is_named_and_the_rest_is_done() {
+async fn what_is_missing_is_named_and_the_rest_is_done() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "web", &["web", "db", "cache"]).await;
     let message = says(&tenant, "web", "DependencyNotReady").await;

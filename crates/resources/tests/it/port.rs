@@ -5,12 +5,12 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kupenstack_api::resources::{Port, SecurityGroup, Subnet};
-use kupenstack_testkit::sim::Item;
+use kupenstack_testkit::sim::{Effect, Item, Rule};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, gone, id, is_ready, mark, object, shown, until},
+    common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, object, shown, until},
     network,
     world::{self, Tenant, World},
 };
@@ -253,6 +253,64 @@ async fn an_address_that_others_have_is_told_and_comes_when_it_is_free() {
     look::delete(api(&tenant), "first-port").await;
     nudge(&tenant, "second-port").await;
     ready(&tenant, "second-port").await;
+}
+
+/// Somebody else changes the port between our look and our change.
+#[tokio::test(flavor = "multi_thread")]
+async fn tf_1979_gophercloud_509_a_change_meanwhile_is_looked_at_again() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "raced-port", json!({"securityGroups": []})).await;
+    let path = format!("/v2.0/ports/{}", id(&ready(&tenant, "raced-port").await));
+    tenant.world.fail_next(Rule::on("network", "PUT", &path, Effect::refusal(412)));
+    patch(&tenant, "raced-port", json!({"spec": {"securityGroups": ["web"]}})).await;
+    let port = until(api(&tenant), "raced-port", |port| is_ready(port) || is_stalled(port)).await;
+    assert!(!is_stalled(&port), "{:?}", shown(&port));
+    assert_eq!(only(tenant.world, "raced-port").body["security_groups"].as_array().unwrap().len(), 1);
+    assert_eq!(tenant.world.count("PUT", &path), 2);
+}
+
+/// What Neutron fills in is no difference.
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_852_a_settled_port_is_not_updated_again() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    let but =
+        json!({"allowedAddresses": [{"ip": "10.9.0.0/16"}], "addresses": [{"subnet": "a"}], "securityGroups": ["web"]});
+    create(&tenant, "settled-port", but).await;
+    let path = format!("/v2.0/ports/{}", id(&ready(&tenant, "settled-port").await));
+    for _ in 0..3 {
+        let (passes, lists) = (operator.passes("port"), world.count("GET", "/v2.0/ports"));
+        nudge(&tenant, "settled-port").await;
+        eventually("a pass", async || operator.passes("port") > passes).await;
+        eventually("a list", async || world.count("GET", "/v2.0/ports") > lists).await;
+    }
+    assert_eq!((world.count("PUT", &path), world.count("POST", "/v2.0/ports")), (0, 1));
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_226_316_deleted_in_the_wrong_order_all_of_it_goes() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "last-port", json!({"securityGroups": ["web"], "addresses": [{"subnet": "a"}]})).await;
+    ready(&tenant, "last-port").await;
+    let (delete, subnets) = (DeleteParams::default(), Api::<Subnet>::namespaced(tenant.client.clone(), &tenant.name));
+    network::api(&tenant).delete("net", &delete).await.unwrap();
+    subnets.delete("a", &delete).await.unwrap();
+    groups(&tenant).delete("web", &delete).await.unwrap();
+    let message = network::says(&tenant, "net", "InUse").await;
+    assert_eq!(message, "used by Port last-port, Subnet a, which is being deleted, Subnet b");
+    subnets.delete("b", &delete).await.unwrap();
+    api(&tenant).delete("last-port", &delete).await.unwrap();
+    gone(api(&tenant), "last-port").await;
+    gone(groups(&tenant), "web").await;
+    gone(subnets.clone(), "a").await;
+    gone(subnets, "b").await;
+    gone(network::api(&tenant), "net").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
