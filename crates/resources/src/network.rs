@@ -2,16 +2,15 @@
 
 mod wanted;
 
-use futures::{FutureExt, StreamExt, stream::BoxStream};
+use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, NetworkStatus};
-use kupenstack_core::{Outcome, ownership::mark_in};
-use kupenstack_openstack::{self as openstack, Client, Error, NetworkAttributes, network::Collection};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{self as openstack, Client, NetworkAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
     actuator::{Step, Target},
-    neutron::NeutronKind,
-    observe::Listed,
+    neutron::{NeutronKind, listed_in_neutron},
 };
 
 impl NeutronKind for Network {
@@ -57,23 +56,4 @@ impl NeutronKind for Network {
     }
 }
 
-impl Listed for openstack::Network {
-    const NOUN: &'static str = "Neutron network";
-    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
-
-    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
-        admin.network().networks().survey().boxed()
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn mark(&self) -> Option<&str> {
-        mark_in(self.description.as_deref()?)
-    }
-
-    fn is_in(&self, project: &str) -> bool {
-        self.project_id == project
-    }
-}
+listed_in_neutron!(openstack::Network, "Neutron network", networks);

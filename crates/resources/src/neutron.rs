@@ -3,9 +3,10 @@
 //! Neutron chooses the identifiers, and a mark keeps nobody from making a second object with it. One that a lost request
 //! made too is seen by the next list of the whole cloud, and deleted by the flow.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, net::IpAddr};
 
 use futures::{FutureExt, TryStreamExt};
+use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{Adoption, ResourceKind};
 use kupenstack_core::Outcome;
@@ -54,6 +55,35 @@ pub(crate) trait NeutronKind: Kind {
     /// As [`Actuator::report`].
     fn report(resource: &Self::Resource, status: &mut <Self as ResourceKind>::Status) -> Outcome;
 }
+
+/// Implements [`Listed`] for a type of resource that carries our mark in its description.
+macro_rules! listed_in_neutron {
+    ($resource:ty, $noun:literal, $collection:ident) => {
+        impl $crate::observe::Listed for $resource {
+            const NOUN: &'static str = $noun;
+            const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
+
+            fn list(
+                admin: &kupenstack_openstack::Client,
+            ) -> futures::stream::BoxStream<'static, Result<Self, kupenstack_openstack::Error>> {
+                futures::StreamExt::boxed(admin.network().$collection().survey())
+            }
+
+            fn id(&self) -> &str {
+                &self.id
+            }
+
+            fn mark(&self) -> Option<&str> {
+                kupenstack_core::ownership::mark_in(self.description.as_deref()?)
+            }
+
+            fn is_in(&self, project: &str) -> bool {
+                self.project_id == project
+            }
+        }
+    };
+}
+pub(crate) use listed_in_neutron;
 
 /// Keeps the resources of one kind.
 pub(crate) struct NeutronActuator<K>(PhantomData<fn() -> K>);
@@ -167,6 +197,22 @@ async fn candidates<K: NeutronKind>(
         all.list(&filter).try_collect().await?
     };
     Ok(found.into_iter().filter(|found| target.owner.as_ref().is_some_and(|owner| found.is_in(owner))).collect())
+}
+
+/// An address or a range in the one way to write it: a range of one address is that.
+pub(crate) fn canonical(text: &str) -> String {
+    if let Ok(range) = text.parse::<IpNet>() {
+        let range = range.trunc();
+        return if range.prefix_len() == range.max_prefix_len() { range.addr().to_string() } else { range.to_string() };
+    }
+    text.parse::<IpAddr>().map_or_else(|_| text.to_owned(), |address| address.to_string())
+}
+
+/// What has no order in Neutron, in one.
+pub(crate) fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// What is wanted, unless it is so.

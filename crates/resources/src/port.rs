@@ -3,17 +3,16 @@
 mod addresses;
 mod wanted;
 
-use futures::{FutureExt, StreamExt, stream::BoxStream};
+use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
-use kupenstack_core::{Outcome, ownership::mark_in};
-use kupenstack_openstack::{self as openstack, Client, Error, PortAttributes, network::Collection};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{self as openstack, Client, PortAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
     actuator::{Step, Target},
     needs::{Need, When::FromTheStart},
-    neutron::NeutronKind,
-    observe::Listed,
+    neutron::{NeutronKind, listed_in_neutron},
 };
 
 impl NeutronKind for Port {
@@ -66,23 +65,4 @@ impl NeutronKind for Port {
     }
 }
 
-impl Listed for openstack::Port {
-    const NOUN: &'static str = "Neutron port";
-    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
-
-    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
-        admin.network().ports().survey().boxed()
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn mark(&self) -> Option<&str> {
-        mark_in(self.description.as_deref()?)
-    }
-
-    fn is_in(&self, project: &str) -> bool {
-        self.project_id == project
-    }
-}
+listed_in_neutron!(openstack::Port, "Neutron port", ports);

@@ -5,11 +5,11 @@ mod wanted;
 
 use std::collections::BTreeSet;
 
-use futures::{FutureExt, StreamExt, stream::BoxStream};
+use futures::FutureExt;
 use kube::ResourceExt;
 use kupenstack_api::resources::{Adoption, ResourceKind, SecurityGroup, SecurityGroupStatus};
-use kupenstack_core::{Outcome, ownership::mark_in};
-use kupenstack_openstack::{self as openstack, Client, Error, ErrorKind, SecurityGroupAttributes, network::Collection};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{self as openstack, Client, ErrorKind, SecurityGroupAttributes, network::Collection};
 
 use self::{
     rule::Rule,
@@ -18,8 +18,7 @@ use self::{
 use crate::{
     actuator::{Step, Target},
     needs::{Need, When},
-    neutron::NeutronKind,
-    observe::Listed,
+    neutron::{NeutronKind, listed_in_neutron},
     stop::Stop,
 };
 
@@ -108,23 +107,4 @@ async fn rules_of(client: &Client, group: &str) -> Result<Vec<openstack::Securit
     Ok(group.map(|group| group.rules).unwrap_or_default())
 }
 
-impl Listed for openstack::SecurityGroup {
-    const NOUN: &'static str = "Neutron security group";
-    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
-
-    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
-        admin.network().security_groups().survey().boxed()
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn mark(&self) -> Option<&str> {
-        mark_in(self.description.as_deref()?)
-    }
-
-    fn is_in(&self, project: &str) -> bool {
-        self.project_id == project
-    }
-}
+listed_in_neutron!(openstack::SecurityGroup, "Neutron security group", security_groups);

@@ -2,17 +2,16 @@
 
 mod wanted;
 
-use futures::{FutureExt, StreamExt, stream::BoxStream};
+use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, ResourceKind, Subnet, SubnetStatus};
-use kupenstack_core::{Outcome, ownership::mark_in};
-use kupenstack_openstack::{self as openstack, Client, Error, SubnetAttributes, network::Collection};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{self as openstack, Client, SubnetAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
     actuator::{Step, Target},
     needs::{Need, When},
-    neutron::NeutronKind,
-    observe::Listed,
+    neutron::{NeutronKind, listed_in_neutron},
 };
 
 impl NeutronKind for Subnet {
@@ -54,23 +53,4 @@ impl NeutronKind for Subnet {
     }
 }
 
-impl Listed for openstack::Subnet {
-    const NOUN: &'static str = "Neutron subnet";
-    const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
-
-    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
-        admin.network().subnets().survey().boxed()
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn mark(&self) -> Option<&str> {
-        mark_in(self.description.as_deref()?)
-    }
-
-    fn is_in(&self, project: &str) -> bool {
-        self.project_id == project
-    }
-}
+listed_in_neutron!(openstack::Subnet, "Neutron subnet", subnets);

@@ -6,7 +6,11 @@ use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, AddressPair, PortAttributes, WantedIp};
 
 use super::addresses;
-use crate::{actuator::Target, needs::Needs, neutron::differing};
+use crate::{
+    actuator::Target,
+    needs::Needs,
+    neutron::{canonical, differing, sorted},
+};
 
 /// The port that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
@@ -115,22 +119,6 @@ fn pairs(spec: &PortSpec) -> Option<Vec<AddressPair>> {
 fn whole(pair: &AddressPair, own: &str) -> AddressPair {
     let mac = pair.mac_address.as_deref().unwrap_or(own);
     AddressPair { ip_address: canonical(&pair.ip_address), mac_address: Some(mac.to_ascii_lowercase()) }
-}
-
-/// An address or a range in the one way to write it: a range of one address is that.
-fn canonical(text: &str) -> String {
-    if let Ok(range) = text.parse::<ipnet::IpNet>() {
-        let range = range.trunc();
-        return if range.prefix_len() == range.max_prefix_len() { range.addr().to_string() } else { range.to_string() };
-    }
-    text.parse::<std::net::IpAddr>().map_or_else(|_| text.to_owned(), |address| address.to_string())
-}
-
-/// What has no order in Neutron, in one.
-fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! What the Neutron subnet of an object has to be, as a pure function of the object.
 
-use std::net::IpAddr;
-
 use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{HostRoute, Ipv6Mode, Network, Subnet, SubnetSpec};
 use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, AllocationPool, Nullable, Route, SubnetAttributes};
 
-use crate::{actuator::Target, needs::Needs, neutron::differing};
+use crate::{
+    actuator::Target,
+    needs::Needs,
+    neutron::{canonical, differing, sorted},
+};
 
 /// The gateway of a subnet that has none.
 const NOWHERE: &str = "None";
@@ -110,18 +112,6 @@ fn route(route: &Route) -> Route {
     let destination = route.destination.parse::<IpNet>().map(|range| range.trunc().to_string());
     let destination = destination.unwrap_or_else(|_| route.destination.clone());
     Route { destination, nexthop: canonical(&route.nexthop) }
-}
-
-/// An address in the one way to write it.
-fn canonical(address: &str) -> String {
-    address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |address| address.to_string())
-}
-
-/// What has no order in Neutron, in one.
-fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 #[cfg(test)]

@@ -49,6 +49,13 @@ pub(crate) trait ObjectKind:
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String>;
 }
 
+/// Makes an object and waits until it is as declared.
+pub(crate) async fn there_is<K: ObjectKind>(stage: &Stage, name: &str, spec: Value) {
+    let (api, object): (_, K) = (K::api(stage), look::object(name, &spec));
+    attempt(|| async { api.create(&PostParams::default(), &object).await.map(drop) }).await;
+    appears(api, name, |object: &K| look::is_ready(object)).await;
+}
+
 #[derive(Clone)]
 pub(crate) struct ObjectLife<K: ObjectKind>(K::Given);
 

@@ -1,24 +1,15 @@
 //! The life of a `Port`, on a network with a subnet and with a security group, which are there before it and stay.
 
-use kube::{Api, api::PostParams};
+use kube::Api;
 use kupenstack_api::resources::{Network, Port, SecurityGroup, Subnet};
 use kupenstack_testkit::sim::Cloud;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{is_ready, object},
-    object::ObjectKind,
-    patience::{appears, attempt},
+    object::{ObjectKind, there_is},
     point::Phase,
     stage::Stage,
 };
-
-/// Makes an object and waits until it is as declared.
-async fn there_is<K: ObjectKind>(stage: &Stage, name: &str, spec: Value) {
-    let (api, object): (_, K) = (K::api(stage), object(name, &spec));
-    attempt(|| async { api.create(&PostParams::default(), &object).await.map(drop) }).await;
-    appears(api, name, |object: &K| is_ready(object)).await;
-}
 
 impl ObjectKind for Port {
     const COUNTED: &'static str = "ports";

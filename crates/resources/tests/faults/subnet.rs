@@ -1,15 +1,12 @@
 //! The life of a `Subnet`, on a network that is there before it and stays.
 
-use kube::{Api, api::PostParams};
+use kube::Api;
 use kupenstack_api::resources::{Network, Subnet};
-use kupenstack_core::conditions;
 use kupenstack_testkit::sim::Cloud;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look,
-    object::ObjectKind,
-    patience::{appears, attempt},
+    object::{ObjectKind, there_is},
     point::Phase,
     stage::Stage,
 };
@@ -29,13 +26,7 @@ impl ObjectKind for Subnet {
 
     async fn prepare(stage: &Stage) {
         stage.has_a_project().await;
-        let networks: Api<Network> = Api::namespaced(stage.client.clone(), &stage.name);
-        let network = look::object("net", &json!({}));
-        attempt(|| async { networks.create(&PostParams::default(), &network).await.map(drop) }).await;
-        appears(networks, "net", |network: &Network| {
-            conditions::is_ready(&network.status.clone().unwrap_or_default().conditions, Some(1))
-        })
-        .await;
+        there_is::<Network>(stage, "net", json!({})).await;
     }
 
     fn spec((): &()) -> Value {
