@@ -87,7 +87,7 @@ impl Cluster {
     }
 
     /// Writes the administrator's credentials for a cloud into a Secret.
-    pub(crate) async fn give_admin(&self, client: &Client, secret: &str, sim: &Sim) {
+    pub(crate) async fn give_admin(&self, client: &Client, secret: &str, sim: &Sim) -> kube::Result<()> {
         let text = format!(
             "clouds: {{admin: {{auth: {{auth_url: '{}', username: admin, password: {}, project_name: admin, \
              user_domain_name: Default, project_domain_name: Default}}, region_name: RegionOne, interface: internal}}}}",
@@ -100,7 +100,7 @@ impl Cluster {
             data: Some(BTreeMap::from([("clouds.yaml".to_owned(), ByteString(text.into_bytes()))])),
             ..Secret::default()
         };
-        secrets.patch(secret, &PatchParams::apply("test").force(), &Patch::Apply(&object)).await.unwrap();
+        secrets.patch(secret, &PatchParams::apply("test").force(), &Patch::Apply(&object)).await.map(drop)
     }
 
     /// Sets which services are ready.

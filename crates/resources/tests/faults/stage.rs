@@ -94,7 +94,9 @@ impl Stage {
     ) -> Self {
         let client = client.clone();
         let sim = Sim::start(SimOptions::default());
-        cluster.give_admin(&client, &admin_secret(&name), &sim).await;
+        // the API server may be dying for another stage
+        let secret = admin_secret(&name);
+        attempt(|| cluster.give_admin(&client, &secret, &sim)).await;
         let options = TapOptions { route: Some(route(&name)), watch_lag: surroundings.lag };
         let tap = Tap::start_with(client.clone(), options).await;
         Self { cluster, client, name, sim, tap, surroundings, folder: tempfile::tempdir().unwrap() }
@@ -169,14 +171,14 @@ impl Stage {
         let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let files = folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum();
         let cloud = self.sim.cloud();
-        // Neutron makes one called default by itself
-        let groups = cloud.neutron.all("security-groups");
+        // Neutron makes one called default by itself, and ports for what is its own
+        let (groups, ports) = (cloud.neutron.all("security-groups"), cloud.neutron.all("ports"));
         let keystone = |collection| cloud.keystone.all(collection).count();
         Census::from([
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
             ("networks", cloud.neutron.all("networks").count()),
-            ("ports", cloud.neutron.all("ports").count()),
+            ("ports", ports.filter(|port| !port.text("device_owner").starts_with("network:")).count()),
             ("subnets", cloud.neutron.all("subnets").count()),
             ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),

@@ -77,7 +77,7 @@ impl World {
 
     /// Declares the cloud, and says that it is ready.
     pub(crate) async fn declare_cloud(&self) {
-        self.cluster.give_admin(&self.client().await, ADMIN_SECRET, &self.sim).await;
+        self.cluster.give_admin(&self.client().await, ADMIN_SECRET, &self.sim).await.unwrap();
         self.cluster.declare_cloud().await;
     }
 
