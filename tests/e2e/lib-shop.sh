@@ -72,14 +72,16 @@ rule_goes() {
   shop wait --for=jsonpath='{.status.rules}'=6 securitygroup/web --timeout=60s && is 6 rules_in_neutron web
 }
 
+# has SHOWN PART...: what Neutron shows, without blanks, has all of the parts.
+has() {
+  local shown=$1 part
+  shift
+  for part; do grep -qF "$part" <<<"$shown" || { echo "$shown lacks $part" && return 1; }; done
+}
 subnet_shows() { in_client "openstack subnet show $(shop get subnet full -o 'jsonpath={.status.id}') -f json" | tr -d ' \n'; }
 subnet_is() {
-  local shown
-  shown=$(subnet_shows)
-  for part in '"gateway_ip":"10.20.0.9"' '"enable_dhcp":false' '"start":"10.20.0.20","end":"10.20.0.30"' \
-    '"destination":"10.99.0.0/16"' '"dns_nameservers":["10.9.9.9","10.8.8.8"]'; do
-    grep -qF "$part" <<<"$shown" || { echo "$shown lacks $part" && return 1; }
-  done
+  has "$(subnet_shows)" '"gateway_ip":"10.20.0.9"' '"enable_dhcp":false' '"start":"10.20.0.20","end":"10.20.0.30"' \
+    '"destination":"10.99.0.0/16"' '"dns_nameservers":["10.9.9.9","10.8.8.8"]'
 }
 subnet_changes() {
   shop patch subnet full --type merge \
@@ -87,20 +89,15 @@ subnet_changes() {
   within 60 subnet_is_changed
 }
 subnet_is_changed() {
-  local shown
-  shown=$(subnet_shows)
-  for part in '"gateway_ip":null' '"enable_dhcp":true' '"host_routes":[]' '"allocation_pools":[{"start":"10.20.0.50","end":"10.20.0.70"}]'; do
-    grep -qF "$part" <<<"$shown" || return
-  done
+  has "$(subnet_shows)" '"gateway_ip":null' '"enable_dhcp":true' '"host_routes":[]' \
+    '"allocation_pools":[{"start":"10.20.0.50","end":"10.20.0.70"}]'
 }
 port() { shop get port.kupenstack.io port-sample -o "jsonpath={.status.$1}"; }
 port_is() {
   local shown
-  shown=$(in_client "openstack port show $(port id) -f json" | tr -d ' \n')
-  for part in "\"mac_address\":\"$(port macAddress)\"" "\"ip_address\":\"$(port 'addresses[0]')\"" \
-    "\"security_group_ids\":[\"$(shop get securitygroup web -o 'jsonpath={.status.id}')\"]"; do
-    grep -qF "$part" <<<"$shown" || { echo "$shown lacks $part" && return 1; }
-  done
+  shown=$(in_client "openstack port show $(port id) -f json" | tr -d ' \n') || return
+  has "$shown" "\"mac_address\":\"$(port macAddress)\"" "\"ip_address\":\"$(port 'addresses[0]')\"" \
+    "\"security_group_ids\":[\"$(shop get securitygroup web -o 'jsonpath={.status.id}')\"]"
 }
 # A VM of the command line at a port of Kubernetes, which is kept while there is the VM. Nova takes a port of the VM's own
 # project only.

@@ -232,9 +232,8 @@ fn key<K: Kind>(meta: &ObjectMeta) -> Key {
 }
 
 fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
-    let id = object.and_then(|object| <A::Kind as ResourceKind>::id(object.status()?));
     let known = Known {
-        id: id.map(Into::into),
+        id: object.and_then(ResourceKind::recorded).map(Into::into),
         is_ready: object.is_some_and(|object| conditions::is_true(object.conditions(), READY)),
         is_leaving: meta.deletion_timestamp.is_some(),
     };

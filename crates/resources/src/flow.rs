@@ -127,7 +127,7 @@ impl<A: Actuator> Flow<A> {
         if let Some(outcome) = self.settled(report, site, &needs).await? {
             return Ok(outcome);
         }
-        if object.status().and_then(<A::Kind as ResourceKind>::id).is_none() {
+        if object.recorded().is_none() {
             needs.before_creation()?;
         }
         let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else {
@@ -230,7 +230,7 @@ impl<A: Actuator> Flow<A> {
 
     /// Deletes all that the object has: as the maker, or, when that is gone, as who takes its place.
     async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
-        let recorded = object.status().and_then(<A::Kind as ResourceKind>::id);
+        let recorded = object.recorded();
         let (erased, sought) = match self.erase_as_maker(object, site).await? {
             // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
             None => (self.erase_as_heir(object, site, recorded).await?, recorded),
@@ -254,7 +254,7 @@ impl<A: Actuator> Flow<A> {
         let place = place_of(object.as_ref());
         let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else { return Ok(None) };
         match self.erase_as(&maker, &Self::target(object, site, &maker)).await {
-            Ok(Erased::Unseen) if object.status().and_then(<A::Kind as ResourceKind>::id).is_some() => Ok(None),
+            Ok(Erased::Unseen) if object.recorded().is_some() => Ok(None),
             Err(stop) if stop.is_unauthorized() => Ok(None),
             erased => erased.map(Some),
         }
@@ -313,7 +313,7 @@ impl<A: Actuator> Flow<A> {
     fn target(object: &Arc<A::Kind>, site: &Site, worker: &Worker) -> Target<A::Kind> {
         let uid = object.uid().unwrap_or_default();
         Target {
-            recorded: object.status().and_then(<A::Kind as ResourceKind>::id).map(ToOwned::to_owned),
+            recorded: object.recorded().map(ToOwned::to_owned),
             mark: site.cluster.mark(&uid),
             own_id: site.cluster.resource_id(&uid),
             site: site.clone(),

@@ -122,7 +122,7 @@ async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::
     }
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
     // a change behind our back is seen by the next list
-    let changed = census.join(controller.objects(), |object: &A::Kind| object.status().and_then(A::Kind::id));
+    let changed = census.join(controller.objects(), A::Kind::recorded);
     let turned = wake::objects(cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());

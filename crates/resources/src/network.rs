@@ -30,19 +30,18 @@ impl NeutronKind for Network {
         Wanted::of(target).attributes()
     }
 
-    fn updates<'a>(target: &'a Target<Self>, network: &'a openstack::Network) -> Vec<Step<'a, ()>> {
-        let wanted = Wanted::of(target);
-        let (is_domain_lost, changes) = (wanted.has_lost_domain(network), wanted.changes(network));
-        let mut steps: Vec<Step<'a, ()>> = Vec::new();
-        if !changes.is_empty() {
-            steps.push(async move { Ok(Self::all(&target.client).update(network, &changes).await.map(drop)?) }.boxed());
+    fn changes(target: &Target<Self>, network: &openstack::Network) -> NetworkAttributes {
+        Wanted::of(target).changes(network)
+    }
+
+    /// What Neutron takes and forgets can't be set.
+    fn further_updates<'a>(target: &'a Target<Self>, network: &'a openstack::Network) -> Vec<Step<'a, ()>> {
+        if !Wanted::of(target).has_lost_domain(network) {
+            return Vec::new();
         }
-        if is_domain_lost {
-            let message = "Neutron keeps no DNS names: remove dnsDomain, or have an administrator add an extension driver \
-                           such as dns_domain_ports";
-            steps.push(async move { Err(Outcome::blocked("DnsNotKept", message).into()) }.boxed());
-        }
-        steps
+        let message = "Neutron keeps no DNS names: remove dnsDomain, or have an administrator add an extension driver \
+                       such as dns_domain_ports";
+        vec![async move { Err(Outcome::blocked("DnsNotKept", message).into()) }.boxed()]
     }
 
     fn report(network: &openstack::Network, status: &mut NetworkStatus) -> Outcome {

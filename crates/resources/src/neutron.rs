@@ -9,7 +9,7 @@ use futures::{FutureExt, TryStreamExt};
 use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{Adoption, ResourceKind};
-use kupenstack_core::Outcome;
+use kupenstack_core::{Outcome, ownership::described};
 use kupenstack_openstack::{Client, NetworkFilter, NetworkResource, network::Collection};
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 /// A kind of objects that stand for something in Neutron.
 pub(crate) trait NeutronKind: Kind {
     /// What they stand for.
-    type Resource: Listed + NetworkResource<Attributes: Send>;
+    type Resource: Listed + NetworkResource<Attributes: Send + Default + PartialEq>;
 
     /// Name of the controller.
     const NAME: &'static str;
@@ -44,8 +44,13 @@ pub(crate) trait NeutronKind: Kind {
     /// What a new resource is to have.
     fn attributes(target: &Target<Self>) -> <Self::Resource as NetworkResource>::Attributes;
 
-    /// As [`Actuator::updates`].
-    fn updates<'a>(target: &'a Target<Self>, resource: &'a Self::Resource) -> Vec<Step<'a, ()>>;
+    /// What has to be set of a resource.
+    fn changes(target: &Target<Self>, resource: &Self::Resource) -> <Self::Resource as NetworkResource>::Attributes;
+
+    /// What has to be done beside and after that, as [`Actuator::updates`].
+    fn further_updates<'a>(_: &'a Target<Self>, _: &'a Self::Resource) -> Vec<Step<'a, ()>> {
+        Vec::new()
+    }
 
     /// What uses a resource although Neutron would delete it.
     fn user(_: &Self::Resource) -> Option<String> {
@@ -120,7 +125,13 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
     }
 
     fn updates<'a>(&'a self, target: &'a Target<K>, resource: &'a K::Resource) -> Vec<Step<'a, ()>> {
-        K::updates(target, resource)
+        let changes = K::changes(target, resource);
+        let mut steps: Vec<Step<'a, ()>> = Vec::new();
+        if changes != Default::default() {
+            steps.push(async move { Ok(K::all(&target.client).update(resource, &changes).await.map(drop)?) }.boxed());
+        }
+        steps.extend(K::further_updates(target, resource));
+        steps
     }
 
     fn delete<'a>(&'a self, target: &'a Target<K>, resource: &'a K::Resource) -> Step<'a, ()> {
@@ -213,6 +224,11 @@ pub(crate) fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// The description to declare: the text, and for what is made here the mark behind it.
+pub(crate) fn description(text: Option<&str>, mark: &str, is_made: bool) -> Option<String> {
+    if is_made { Some(described(text.unwrap_or_default(), mark)) } else { text.map(str::to_owned) }
 }
 
 /// What is wanted, unless it is so.

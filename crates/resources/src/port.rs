@@ -3,14 +3,13 @@
 mod addresses;
 mod wanted;
 
-use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, PortAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
-    actuator::{Step, Target},
+    actuator::Target,
     needs::{Need, When::FromTheStart},
     neutron::{NeutronKind, listed_in_neutron},
 };
@@ -43,13 +42,8 @@ impl NeutronKind for Port {
         Wanted::of(target).attributes()
     }
 
-    fn updates<'a>(target: &'a Target<Self>, port: &'a openstack::Port) -> Vec<Step<'a, ()>> {
-        let changes = Wanted::of(target).changes(port);
-        if changes.is_empty() {
-            return Vec::new();
-        }
-        let step = async move { Ok(Self::all(&target.client).update(port, &changes).await.map(drop)?) };
-        vec![step.boxed()]
+    fn changes(target: &Target<Self>, port: &openstack::Port) -> PortAttributes {
+        Wanted::of(target).changes(port)
     }
 
     /// Neutron would take it away from a running VM.

@@ -45,23 +45,18 @@ impl NeutronKind for SecurityGroup {
         self.spec.adopt.as_ref()
     }
 
-    /// Its rules come after it.
     fn attributes(target: &Target<Self>) -> SecurityGroupAttributes {
         Wanted::of(target).attributes()
     }
 
-    fn updates<'a>(target: &'a Target<Self>, group: &'a openstack::SecurityGroup) -> Vec<Step<'a, ()>> {
-        let wanted = Wanted::of(target);
-        let (rules, changes) = (wanted.rules(group), wanted.changes(group));
-        let mut steps: Vec<Step<'a, ()>> = Vec::new();
-        // before the rules: each of them makes another revision of the group
-        if !changes.is_empty() {
-            steps.push(async move { Ok(Self::all(&target.client).update(group, &changes).await.map(drop)?) }.boxed());
-        }
-        if !rules.is_empty() {
-            steps.push(set(&target.client, &group.id, rules).boxed());
-        }
-        steps
+    fn changes(target: &Target<Self>, group: &openstack::SecurityGroup) -> SecurityGroupAttributes {
+        Wanted::of(target).changes(group)
+    }
+
+    /// Its rules come after it: each of them makes another revision of the group.
+    fn further_updates<'a>(target: &'a Target<Self>, group: &'a openstack::SecurityGroup) -> Vec<Step<'a, ()>> {
+        let rules = Wanted::of(target).rules(group);
+        if rules.is_empty() { Vec::new() } else { vec![set(&target.client, &group.id, rules).boxed()] }
     }
 
     fn report(group: &openstack::SecurityGroup, status: &mut SecurityGroupStatus) -> Outcome {

@@ -2,14 +2,13 @@
 
 mod wanted;
 
-use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, ResourceKind, Subnet, SubnetStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, SubnetAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
-    actuator::{Step, Target},
+    actuator::Target,
     needs::{Need, When},
     neutron::{NeutronKind, listed_in_neutron},
 };
@@ -37,13 +36,8 @@ impl NeutronKind for Subnet {
         Wanted::of(target).attributes()
     }
 
-    fn updates<'a>(target: &'a Target<Self>, subnet: &'a openstack::Subnet) -> Vec<Step<'a, ()>> {
-        let changes = Wanted::of(target).changes(subnet);
-        if changes.is_empty() {
-            return Vec::new();
-        }
-        let step = async move { Ok(Self::all(&target.client).update(subnet, &changes).await.map(drop)?) };
-        vec![step.boxed()]
+    fn changes(target: &Target<Self>, subnet: &openstack::Subnet) -> SubnetAttributes {
+        Wanted::of(target).changes(subnet)
     }
 
     fn report(subnet: &openstack::Subnet, status: &mut SubnetStatus) -> Outcome {

@@ -55,6 +55,10 @@ pub trait ResourceKind: HasConditions {
     fn deletion_policy(&self) -> DeletionPolicy;
     /// The identifier recorded in a status.
     fn id(status: &Self::Status) -> Option<&str>;
+    /// The identifier recorded in the status last written.
+    fn recorded(&self) -> Option<&str> {
+        self.status().and_then(Self::id)
+    }
     /// Sets what every status has.
     fn set_common(status: &mut Self::Status, id: Option<String>, conditions: Conditions, generation: Option<i64>);
 }

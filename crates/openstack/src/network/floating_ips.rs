@@ -56,13 +56,6 @@ pub struct FloatingIpAttributes {
     pub fixed_ip_address: Option<String>,
 }
 
-impl FloatingIpAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl NetworkResource for FloatingIp {
     type Attributes = FloatingIpAttributes;
 

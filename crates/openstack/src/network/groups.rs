@@ -107,13 +107,6 @@ pub struct SecurityGroupRuleAttributes {
     pub description: Option<String>,
 }
 
-impl SecurityGroupAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl NetworkResource for SecurityGroup {
     type Attributes = SecurityGroupAttributes;
 

@@ -90,13 +90,6 @@ pub struct NetworkAttributes {
     pub port_security_enabled: Option<bool>,
 }
 
-impl NetworkAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl NetworkResource for Network {
     type Attributes = NetworkAttributes;
 

@@ -135,13 +135,6 @@ pub struct PortAttributes {
     pub host_id: Option<String>,
 }
 
-impl PortAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl Collection<Port> {
     /// The ports that something is connected to, such as a router with its interfaces.
     pub fn of_device(&self, id: &str) -> impl Stream<Item = Result<Port, Error>> + Send + use<> {

@@ -80,13 +80,6 @@ pub struct RouterAttributes {
     pub routes: Option<Vec<Route>>,
 }
 
-impl RouterAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// What a router's interface is given or told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterfaceBy<'a> {

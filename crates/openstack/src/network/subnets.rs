@@ -108,13 +108,6 @@ pub struct SubnetAttributes {
     pub ipv6_ra_mode: Option<String>,
 }
 
-impl SubnetAttributes {
-    /// Whether nothing is set.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl NetworkResource for Subnet {
     type Attributes = SubnetAttributes;
 

@@ -27,7 +27,7 @@ impl<A: Actuator> Flow<A> {
     ) -> Result<Option<Outcome>, Stop> {
         let object = report.object();
         let (uid, place) = (uid_of(object.as_ref()), place_of(object.as_ref()));
-        let Some(id) = object.status().and_then(<A::Kind as ResourceKind>::id) else { return Ok(None) };
+        let Some(id) = object.recorded() else { return Ok(None) };
         let Some(resource) = self.census.seen(site, &uid, id).await else { return Ok(None) };
         let onlooker = Scope::<A>::onlooker(&self.cloud, site, &place).await?;
         let target = Target { needs: needs.clone(), ..Self::target(object, site, &onlooker) };

@@ -2,10 +2,12 @@
 
 use kube::ResourceExt;
 use kupenstack_api::resources::Network;
-use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, NetworkAttributes};
 
-use crate::{actuator::Target, neutron::differing};
+use crate::{
+    actuator::Target,
+    neutron::{description, differing},
+};
 
 /// The network that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
@@ -22,11 +24,9 @@ impl Wanted {
     fn declared(object: &Network, mark: &str) -> Self {
         let spec = &object.spec;
         let is_made = spec.adopt.is_none();
-        let text = spec.description.as_deref();
-        let marked = is_made.then(|| described(text.unwrap_or_default(), mark));
         let declared = NetworkAttributes {
             name: is_made.then(|| object.name_any()),
-            description: marked.or_else(|| text.map(str::to_owned)),
+            description: description(spec.description.as_deref(), mark, is_made),
             admin_state_up: spec.admin_state_up.or(is_made.then_some(true)),
             // the definition's bounds keep it within; what is beyond is Neutron's to refuse
             mtu: spec.mtu.map(|mtu| u32::try_from(mtu).unwrap_or(u32::MAX)),

@@ -2,22 +2,19 @@
 
 use kube::ResourceExt;
 use kupenstack_api::resources::{Network, Port, PortSpec, SecurityGroup, Subnet};
-use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, AddressPair, PortAttributes, WantedIp};
 
 use super::addresses;
 use crate::{
     actuator::Target,
     needs::Needs,
-    neutron::{canonical, differing, sorted},
+    neutron::{canonical, description, differing, sorted},
 };
 
 /// The port that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
 pub(super) struct Wanted {
     declared: PortAttributes,
-    /// Whether all groups that it names are there.
-    knows_groups: bool,
 }
 
 impl Wanted {
@@ -28,16 +25,13 @@ impl Wanted {
     fn declared(object: &Port, mark: &str, own_id: &str, needs: &Needs) -> Self {
         let spec = &object.spec;
         let is_made = spec.adopt.is_none();
-        let text = spec.description.as_deref();
-        let marked = is_made.then(|| described(text.unwrap_or_default(), mark));
         let is_open = spec.port_security == Some(false);
-        let groups = spec.security_groups.as_ref().map(|names| ids_of_groups(names, needs));
-        let knows_groups = groups.as_ref().is_none_or(Option::is_some);
-        let groups = if is_open { Some(Vec::new()) } else { groups.flatten() };
+        let named = spec.security_groups.as_ref().and_then(|names| ids_of_groups(names, needs));
+        let groups = if is_open { Some(Vec::new()) } else { named };
         // what is declared no more goes back to what a new port has
         let declared = PortAttributes {
             name: is_made.then(|| object.name_any()),
-            description: marked.or_else(|| text.map(str::to_owned)),
+            description: description(spec.description.as_deref(), mark, is_made),
             network_id: spec.network.as_deref().and_then(|name| needs.id_of::<Network>(name)).map(str::to_owned),
             mac_address: is_made.then(|| mac(spec, own_id)).flatten(),
             fixed_ips: wanted_addresses(spec, needs),
@@ -47,7 +41,7 @@ impl Wanted {
             admin_state_up: spec.admin_state_up.or(is_made.then_some(true)),
             ..PortAttributes::default()
         };
-        Self { declared, knows_groups }
+        Self { declared }
     }
 
     /// What a new port is to have.
@@ -62,13 +56,12 @@ impl Wanted {
         let pairs = self.declared.allowed_address_pairs;
         let pairs = pairs.map(|pairs| sorted(pairs.iter().map(|pair| whole(pair, own)).collect()));
         let groups_are = sorted(port.security_groups.clone());
-        let groups = self.declared.security_groups.filter(|_| self.knows_groups);
         PortAttributes {
             name: self.declared.name.filter(|name| *name != port.name),
             description: differing(self.declared.description, port.description.as_ref()),
             fixed_ips: self.declared.fixed_ips.and_then(|wanted| addresses::changed(wanted, port)),
             allowed_address_pairs: differing(pairs, Some(&pairs_are)),
-            security_groups: differing(groups, Some(&groups_are)),
+            security_groups: differing(self.declared.security_groups, Some(&groups_are)),
             port_security_enabled: differing(self.declared.port_security_enabled, port.port_security_enabled.as_ref()),
             admin_state_up: differing(self.declared.admin_state_up, Some(&port.admin_state_up)),
             ..PortAttributes::default()

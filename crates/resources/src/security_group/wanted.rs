@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 use kupenstack_api::resources::{self as api, SecurityGroup};
-use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, SecurityGroupAttributes};
 
 use super::rule::{Direction, Rule};
-use crate::{actuator::Target, needs::Needs, neutron::differing};
+use crate::{
+    actuator::Target,
+    needs::Needs,
+    neutron::{description, differing},
+};
 
 /// The group that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
@@ -41,11 +44,9 @@ impl<'a> Wanted<'a> {
     fn declared(object: &'a SecurityGroup, mark: &str, needs: &'a Needs) -> Self {
         let spec = &object.spec;
         let is_made = spec.adopt.is_none();
-        let text = spec.description.as_deref();
-        let marked = is_made.then(|| described(text.unwrap_or_default(), mark));
         let declared = SecurityGroupAttributes {
             name: is_made.then(|| object.name_any()),
-            description: marked.or_else(|| text.map(str::to_owned)),
+            description: description(spec.description.as_deref(), mark, is_made),
             stateful: spec.stateful,
         };
         Self { object, needs, declared, is_made }

@@ -3,13 +3,12 @@
 use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{HostRoute, Ipv6Mode, Network, Subnet, SubnetSpec};
-use kupenstack_core::ownership::described;
 use kupenstack_openstack::{self as openstack, AllocationPool, Nullable, Route, SubnetAttributes};
 
 use crate::{
     actuator::Target,
     needs::Needs,
-    neutron::{canonical, differing, sorted},
+    neutron::{canonical, description, differing, sorted},
 };
 
 /// The gateway of a subnet that has none.
@@ -29,14 +28,12 @@ impl Wanted {
     fn declared(object: &Subnet, mark: &str, needs: &Needs) -> Self {
         let spec = &object.spec;
         let is_made = spec.adopt.is_none();
-        let text = spec.description.as_deref();
-        let marked = is_made.then(|| described(text.unwrap_or_default(), mark));
         let range = spec.cidr.as_deref().map(str::parse::<IpNet>).and_then(Result::ok);
         let mode = spec.ipv6_mode.map(|mode| mode_word(mode).to_owned());
         // what is declared no more goes back to what a new subnet has
         let declared = SubnetAttributes {
             name: is_made.then(|| object.name_any()),
-            description: marked.or_else(|| text.map(str::to_owned)),
+            description: description(spec.description.as_deref(), mark, is_made),
             network_id: spec.network.as_deref().and_then(|name| needs.id_of::<Network>(name)).map(str::to_owned),
             ip_version: range.map(|range| if range.addr().is_ipv4() { 4 } else { 6 }),
             cidr: range.map(|range| range.trunc().to_string()),

@@ -45,7 +45,7 @@ async fn put(tenant: &Tenant<'_>, index: u8, name: &str) -> String {
 async fn adopt_takes_the_only_one_that_fits_and_changes_nothing(#[case] adopt: Value) {
     let tenant = world::shared().await.tenant().await;
     let theirs = put(&tenant, 1, "theirs").await;
-    tenant.create("ours", json!({"adopt": adopt})).await;
+    tenant.create::<Image>("ours", json!({"adopt": adopt})).await;
     let image = tenant.until("ours", is_ready).await;
     assert_eq!(id(&image), theirs);
     assert_eq!(image.status.unwrap().size, Some(512));
@@ -65,7 +65,7 @@ async fn adopt_takes_the_only_one_that_fits_and_changes_nothing(#[case] adopt: V
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_869_an_identifier_is_any_text() {
     let tenant = world::shared().await.tenant().await;
-    tenant.create("odd", json!({"adopt": {"id": "m1.tiny/../1"}})).await;
+    tenant.create::<Image>("odd", json!({"adopt": {"id": "m1.tiny/../1"}})).await;
     tenant.until("odd", |image| shown(image).0 == "NothingToAdopt").await;
 }
 
@@ -73,7 +73,7 @@ async fn k_orc_869_an_identifier_is_any_text() {
 async fn adopt_by_id_deletes_when_told_to() {
     let tenant = world::shared().await.tenant().await;
     let theirs = put(&tenant, 1, "by-id").await;
-    tenant.create("ours", json!({"adopt": {"id": theirs}, "deletionPolicy": "Delete"})).await;
+    tenant.create::<Image>("ours", json!({"adopt": {"id": theirs}, "deletionPolicy": "Delete"})).await;
     tenant.until("ours", is_ready).await;
     tenant.delete("ours").await;
     assert!(tenant.world.sim.cloud().glance.image(&theirs).is_none());
@@ -83,18 +83,18 @@ async fn adopt_by_id_deletes_when_told_to() {
 async fn adopt_error_several_or_none_are_waited_for() {
     let tenant = world::shared().await.tenant().await;
     let (first, second) = (put(&tenant, 1, "twin").await, put(&tenant, 2, "twin").await);
-    tenant.create("ours", json!({"adopt": {"name": "twin"}})).await;
+    tenant.create::<Image>("ours", json!({"adopt": {"name": "twin"}})).await;
     let image = tenant.until("ours", |image| shown(image).0 == "AmbiguousAdoption").await;
     let message = shown(&image).1;
     assert!(message.contains("2 of the images") && message.contains(&first) && message.contains(&second), "{message}");
     tenant.world.delete_image(&second);
-    tenant.nudge("ours").await;
+    tenant.nudge::<Image>("ours").await;
     assert_eq!(id(&tenant.until("ours", is_ready).await), first);
 
-    tenant.create("later", json!({"adopt": {"name": "late"}})).await;
+    tenant.create::<Image>("later", json!({"adopt": {"name": "late"}})).await;
     tenant.until("later", |image| shown(image).0 == "NothingToAdopt").await;
     let late = put(&tenant, 3, "late").await;
-    tenant.nudge("later").await;
+    tenant.nudge::<Image>("later").await;
     assert_eq!(id(&tenant.until("later", is_ready).await), late);
 }
 
@@ -108,7 +108,7 @@ async fn k_orc_adoption_what_is_anothers_is_neither_adopted_nor_deleted() {
         "community".clone_into(&mut image.visibility);
     };
     owner.put_image(theirs.clone(), shown_to_all).await;
-    taker.create("ours", json!({"adopt": {"id": theirs}, "deletionPolicy": "Delete"})).await;
+    taker.create::<Image>("ours", json!({"adopt": {"id": theirs}, "deletionPolicy": "Delete"})).await;
     taker.until("ours", |image| shown(image).0 == "NothingToAdopt").await;
     taker.delete("ours").await;
     assert!(world.sim.cloud().glance.image(&theirs).is_some());
@@ -118,10 +118,10 @@ async fn k_orc_adoption_what_is_anothers_is_neither_adopted_nor_deleted() {
 async fn an_adopted_image_that_vanishes_is_not_made_anew() {
     let tenant = world::shared().await.tenant().await;
     let theirs = put(&tenant, 1, "vanishing").await;
-    tenant.create("ours", json!({"adopt": {"name": "vanishing"}})).await;
+    tenant.create::<Image>("ours", json!({"adopt": {"name": "vanishing"}})).await;
     tenant.until("ours", is_ready).await;
     tenant.world.delete_image(&theirs);
-    tenant.nudge("ours").await;
+    tenant.nudge::<Image>("ours").await;
     tenant.until("ours", |image| shown(image).0 == "NothingToAdopt").await;
     assert!(tenant.world.named("vanishing").is_empty() && tenant.world.named("ours").is_empty());
     tenant.delete("ours").await;
@@ -152,7 +152,7 @@ async fn what_can_never_be_adopted_is_refused_at_once(#[case] spec: Value, #[cas
 #[tokio::test(flavor = "multi_thread")]
 async fn a_made_image_can_not_become_an_adopted_one() {
     let tenant = world::shared().await.tenant().await;
-    tenant.create("fixed", json!({"src": "http://127.0.0.1:1/x", "format": "raw"})).await;
+    tenant.create::<Image>("fixed", json!({"src": "http://127.0.0.1:1/x", "format": "raw"})).await;
     let spec = json!({"spec": {"src": null, "format": null, "adopt": {"id": "1"}}});
     let patch = Patch::Merge(&spec);
     let error = tenant.images().patch("fixed", &PatchParams::default(), &patch).await.unwrap_err().to_string();

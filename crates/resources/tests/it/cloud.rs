@@ -1,7 +1,11 @@
 //! The cloud comes, fails and goes.
 
 use kube::{Api, ResourceExt, api::DeleteParams};
-use kupenstack_api::{FINALIZER, cluster::OpenStack, resources::PROJECT_ID};
+use kupenstack_api::{
+    FINALIZER,
+    cluster::OpenStack,
+    resources::{Image, PROJECT_ID},
+};
 use serde_json::json;
 
 use crate::world::{World, disk, eventually, id, is_ready, shown};
@@ -12,7 +16,7 @@ async fn objects_wait_for_the_cloud_and_are_let_go_with_it() {
     let operator = world.operator();
     let tenant = world.namespace(&[]).await;
     let src = world.serve(&disk(4096)).await;
-    tenant.create("image", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("image", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("image", |image| shown(image).0 == "CloudUnavailable").await;
     assert!(shown(&image).1.contains("no OpenStack"), "{}", shown(&image).1);
     assert!(tenant.namespaces().get(&tenant.name).await.unwrap().finalizers().is_empty());
@@ -66,10 +70,10 @@ async fn k_orc_879_an_outage_is_waited_out() {
 
     world.set_down(true);
     let src = world.serve(&disk(4096)).await;
-    tenant.create("new", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("new", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("new", |image| shown(image).0 == "CloudUnavailable").await;
     assert!(shown(&image).1.contains("503"), "{}", shown(&image).1);
-    tenant.nudge("settled").await;
+    tenant.nudge::<Image>("settled").await;
     let nudged = tenant.images().get("settled").await.unwrap();
     tenant.images().delete("leaving", &DeleteParams::default()).await.unwrap();
     let leaving = tenant.until("leaving", |image| shown(image).0 == "CloudUnavailable").await;
@@ -108,7 +112,7 @@ async fn only_services_that_are_needed_are_waited_for() {
     let operator = world.operator();
     let tenant = world.tenant().await;
     let src = world.serve(&disk(4096)).await;
-    tenant.create("image", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("image", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("image", |image| shown(image).0 == "CloudUnavailable").await;
     assert_eq!(shown(&image).1, "Glance is not ready: 1/2 pods");
     assert!(world.sim.cloud().journal.entries().all(|entry| entry.service != "image"), "nothing was asked of Glance");
@@ -163,7 +167,7 @@ async fn capo_1647_the_tokens_for_67_images_are_those_for_one() {
     let src = world.serve(&disk(512)).await;
     let names: Vec<_> = (0..67).map(|index| format!("image-{index}")).collect();
     for name in &names {
-        tenant.create(name, json!({"src": src, "format": "raw"})).await;
+        tenant.create::<Image>(name, json!({"src": src, "format": "raw"})).await;
     }
     for name in &names {
         tenant.until(name, is_ready).await;

@@ -1,6 +1,7 @@
 //! The operator is killed at every request that it makes, and started again with nothing remembered.
 
 use kube::{api::DeleteParams, runtime::wait::await_condition};
+use kupenstack_api::resources::Image;
 use kupenstack_testkit::sim::Entity;
 use serde_json::json;
 
@@ -34,7 +35,7 @@ async fn killed_at_every_request_it_makes_one_of_each() {
         let round = json!({"round": requests.to_string()});
         tenant.label(&round).await;
         world.admit(&json!({"matchLabels": round})).await;
-        tenant.create("image", json!({"src": src, "format": "raw"})).await;
+        tenant.create::<Image>("image", json!({"src": src, "format": "raw"})).await;
         let ready = async { drop(tenant.until("image", is_ready).await) };
         let killed = Box::pin(run_until(&world, requests, ready)).await;
 

@@ -58,7 +58,7 @@ async fn create_full_uploads_the_file_as_the_namespaces_user() {
         "src": src, "format": "raw", "minDisk": 2, "minRam": 64, "properties": {"hw_disk_bus": "virtio"},
         "checksum": format!("sha256:{}", kupenstack_core::hash::of_bytes(&content)),
     });
-    tenant.create("full", spec).await;
+    tenant.create::<Image>("full", spec).await;
     let image = tenant.until("full", is_ready).await;
 
     let status = image.status.clone().unwrap();
@@ -83,7 +83,7 @@ async fn k_orc_187_create_minimal_costs_few_writes_and_two_events() {
     let params = WatchParams::default().fields("metadata.name=minimal");
     let images = tenant.images();
     let mut watch = Box::pin(images.watch(&params, "0").await.unwrap());
-    tenant.create("minimal", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("minimal", json!({"src": src, "format": "raw"})).await;
     let mut writes = 0;
     while let Some(event) = within(watch.try_next(), "the image").await.unwrap() {
         let WatchEvent::Modified(image) = event else { continue };
@@ -108,7 +108,7 @@ async fn a_source_in_another_format_is_converted() {
     let convert = Command::new("qemu-img").args(["convert", "-f", "raw", "-O", "qcow2"]).args([&raw, &qcow2]).status();
     assert!(convert.unwrap().success());
     let src = tenant.world.serve(&std::fs::read(&qcow2).unwrap()).await;
-    tenant.create("converted", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("converted", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("converted", is_ready).await;
     assert_eq!(image.status.unwrap().source_format.as_deref(), Some("qcow2"));
     assert_eq!(data(&only(&tenant, "converted")), disk(65536));
@@ -135,7 +135,7 @@ async fn an_upload_answered_503_makes_one() {
 /// An image that found no source, and the address where it looks for one.
 async fn stranded(tenant: &Tenant<'_>, name: &str) -> (kupenstack_api::resources::Image, String) {
     let src = format!("{}/{}-{name}.img", tenant.world.web.uri(), tenant.name);
-    tenant.create(name, json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>(name, json!({"src": src, "format": "raw"})).await;
     let image = tenant.until(name, |image| shown(image).0 == "SourceNotFound").await;
     (image, format!("/{}-{name}.img", tenant.name))
 }
@@ -143,7 +143,7 @@ async fn stranded(tenant: &Tenant<'_>, name: &str) -> (kupenstack_api::resources
 async fn appears(tenant: &Tenant<'_>, name: &str, file: &str) -> kupenstack_api::resources::Image {
     let answer = ResponseTemplate::new(200).set_body_bytes(disk(4096));
     Mock::given(path(file)).respond_with(answer).mount(&tenant.world.web).await;
-    tenant.nudge(name).await;
+    tenant.nudge::<Image>(name).await;
     tenant.until(name, is_ready).await
 }
 
@@ -237,7 +237,7 @@ async fn external_deletion_is_repaired() {
     let tenant = world::shared().await.tenant().await;
     let first = id(&tenant.ready_image("vanishing").await);
     tenant.world.delete_image(&first);
-    tenant.nudge("vanishing").await;
+    tenant.nudge::<Image>("vanishing").await;
     let image = tenant.until("vanishing", |image| is_ready(image) && id(image) != first).await;
     assert_eq!(id(&image), cluster().resource_id(&first));
     assert_eq!(data(&only(&tenant, "vanishing")), disk(4096));
@@ -248,7 +248,7 @@ async fn external_deletion_is_repaired() {
 async fn update_changes_in_place_and_sends_only_what_differs() {
     let tenant = world::shared().await.tenant().await;
     let src = tenant.world.serve(&disk(4096)).await;
-    tenant.create("edited", json!({"src": src, "format": "raw", "properties": {"a": "1", "b": "2"}})).await;
+    tenant.create::<Image>("edited", json!({"src": src, "format": "raw", "properties": {"a": "1", "b": "2"}})).await;
     let first = id(&tenant.until("edited", is_ready).await);
     // another's hand, which is not ours to undo
     tenant.world.meddle(&first, |image| drop(image.properties.insert("foreign".to_owned(), "stays".to_owned())));
@@ -273,7 +273,7 @@ async fn every_update_step_is_run_even_when_one_fails() {
     assert!(shown(&image).1.contains("no such disk"), "{}", shown(&image).1);
     let stored = only(&tenant, "steps");
     assert_eq!((stored.properties["a"].as_str(), stored.min_disk), ("1", 0));
-    tenant.nudge("steps").await;
+    tenant.nudge::<Image>("steps").await;
     tenant.until("steps", is_ready).await;
     let stored = only(&tenant, "steps");
     assert_eq!((stored.id, stored.min_disk), (first, 3));
@@ -284,7 +284,7 @@ async fn drift_is_set_right() {
     let tenant = world::shared().await.tenant().await;
     let first = id(&tenant.ready_image("drifting").await);
     tenant.world.meddle(&first, |image| image.name = Some("renamed".to_owned()));
-    tenant.nudge("drifting").await;
+    tenant.nudge::<Image>("drifting").await;
     let repaired = async || tenant.events("drifting").await.contains(&"DriftRepaired".to_owned());
     eventually("the repair", repaired).await;
     assert_eq!(only(&tenant, "drifting").id, first);
@@ -315,7 +315,7 @@ async fn delete_ends_when_the_image_is_gone_already() {
 async fn a_long_download_is_told_of() {
     let tenant = world::shared().await.tenant().await;
     let slow = Slow::serve(disk(1 << 20)).await;
-    tenant.create("slow", json!({"src": slow.url, "format": "raw"})).await;
+    tenant.create::<Image>("slow", json!({"src": slow.url, "format": "raw"})).await;
     let image = tenant.until("slow", |image| shown(image).0 == "Downloading").await;
     assert!(shown(&image).1.ends_with("slow.img: 50 % (512 KiB of 1 MiB)"), "{}", shown(&image).1);
     assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
@@ -328,7 +328,7 @@ async fn a_long_download_is_told_of() {
 async fn a_download_is_given_up_when_the_image_is_deleted() {
     let tenant = world::shared().await.tenant().await;
     let slow = Slow::serve(disk(1 << 20)).await;
-    tenant.create("unwanted", json!({"src": slow.url, "format": "raw"})).await;
+    tenant.create::<Image>("unwanted", json!({"src": slow.url, "format": "raw"})).await;
     tenant.until("unwanted", |image| shown(image).0 == "Downloading").await;
     tenant.delete("unwanted").await;
     assert!(tenant.world.named("unwanted").is_empty());
@@ -344,7 +344,7 @@ async fn downloads_keep_nothing_else_waiting() {
     let slow = Slow::serve(disk(1 << 20)).await;
     let names: Vec<_> = (0..20).map(|index| format!("slow-{index}")).collect();
     for name in &names {
-        tenant.create(name, json!({"src": slow.url, "format": "raw"})).await;
+        tenant.create::<Image>(name, json!({"src": slow.url, "format": "raw"})).await;
     }
     for name in &names {
         tenant.until(name, |image| ["Downloading", "Queued"].contains(&shown(image).0)).await;
@@ -372,12 +372,12 @@ async fn small_images_do_not_wait_for_large_ones() {
     let says = |word: &'static str| move |image: &Image| shown(image).0 == word;
     let names: Vec<_> = (0..4).map(|index| format!("large-{index}")).collect();
     for name in &names {
-        tenant.create(name, json!({"src": slow.url, "format": "raw"})).await;
+        tenant.create::<Image>(name, json!({"src": slow.url, "format": "raw"})).await;
     }
     for name in &names {
         tenant.until(name, says("Downloading")).await;
     }
-    tenant.create("late", json!({"src": slow.url, "format": "raw"})).await;
+    tenant.create::<Image>("late", json!({"src": slow.url, "format": "raw"})).await;
     tenant.until("late", says("Queued")).await;
     tenant.ready_image("small").await;
     tenant.delete(&names[0]).await;
@@ -389,7 +389,7 @@ async fn small_images_do_not_wait_for_large_ones() {
 async fn an_image_needs_a_project() {
     let tenant = world::shared().await.namespace(&[("kupenstack.io/project", "ignore")]).await;
     let src = tenant.world.serve(&disk(4096)).await;
-    tenant.create("waiting", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("waiting", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("waiting", |image| shown(image).0 == "ProjectNotReady").await;
     assert!(shown(&image).1.contains("says ignore"), "{}", shown(&image).1);
     assert!(image.finalizers().is_empty());

@@ -1,7 +1,7 @@
 //! Namespaces whose project is meddled with, and their end in the middle of something.
 
 use kube::ResourceExt;
-use kupenstack_api::resources::{PROJECT_ID, PROJECT_NAME};
+use kupenstack_api::resources::{Image, PROJECT_ID, PROJECT_NAME};
 use kupenstack_testkit::sim::{Effect, Rule};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ async fn a_namespace_ends_while_an_upload_runs() {
     let hang = Effect::Hang { commit: false };
     world.fail_next(Rule::on("image", "PUT", "/v2/images/*/file", hang).in_project(&project));
     let src = world.serve(&disk(4096)).await;
-    tenant.create("hanging", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("hanging", json!({"src": src, "format": "raw"})).await;
     tenant.until("hanging", |image| shown(image).0 == "Uploading").await;
     tenant.end().await;
     assert!(world.named("hanging").is_empty());

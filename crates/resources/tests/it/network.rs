@@ -1,7 +1,7 @@
 //! Networks in Neutron.
 
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kupenstack_api::{FINALIZER, resources::Network};
@@ -14,34 +14,8 @@ use crate::{
     world::{self, Tenant, World},
 };
 
-pub(crate) fn api(tenant: &Tenant<'_>) -> Api<Network> {
-    Api::namespaced(tenant.client.clone(), &tenant.name)
-}
-
-pub(crate) async fn create(tenant: &Tenant<'_>, name: &str, spec: Value) -> Network {
-    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
-}
-
-async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
-    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-}
-
-async fn nudge(tenant: &Tenant<'_>, name: &str) {
-    let value = tenant.world.number().to_string();
-    patch(tenant, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
-}
-
-pub(crate) async fn ready(tenant: &Tenant<'_>, name: &str) -> Network {
-    until(api(tenant), name, is_ready).await
-}
-
-pub(crate) async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
-    let network = until(api(tenant), name, |network| shown(network).0 == word).await;
-    shown(&network).1.to_owned()
-}
-
 pub(crate) async fn delete(tenant: &Tenant<'_>, name: &str) {
-    look::delete(api(tenant), name).await;
+    look::delete(tenant.api::<Network>(), name).await;
 }
 
 /// The networks of this name in Neutron, of whoever.
@@ -70,8 +44,8 @@ pub(crate) fn put(world: &World, id: &str, project: &str, attributes: Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_187_create_minimal_makes_a_network_of_the_project() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "minimal", json!({})).await;
-    let network = ready(&tenant, "minimal").await;
+    tenant.create::<Network>("minimal", json!({})).await;
+    let network = tenant.ready::<Network>("minimal").await;
     assert_eq!(network.finalizers(), [FINALIZER]);
     let stored = only(tenant.world, "minimal");
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&network), tenant.project().await));
@@ -90,8 +64,8 @@ async fn create_full_declares_everything() {
     let tenant = world::shared().await.tenant().await;
     let spec = json!({"description": "front", "adminStateUp": false, "mtu": 1280, "dnsDomain": "a.example.",
         "portSecurity": false});
-    create(&tenant, "full", spec).await;
-    let network = ready(&tenant, "full").await;
+    tenant.create::<Network>("full", spec).await;
+    let network = tenant.ready::<Network>("full").await;
     let stored = only(tenant.world, "full");
     assert_eq!(stored.text("description"), format!("front {}", mark(&network)));
     let of = |name: &str| stored.body[name].clone();
@@ -105,8 +79,8 @@ async fn create_full_declares_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn update_changes_each_field_and_back() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "edited", json!({"mtu": 1400})).await;
-    let network = ready(&tenant, "edited").await;
+    tenant.create::<Network>("edited", json!({"mtu": 1400})).await;
+    let network = tenant.ready::<Network>("edited").await;
     let texts = (format!("new {}", mark(&network)), mark(&network));
     for (field, attribute, there, back) in [
         ("description", "description", (json!("new"), json!(texts.0)), (json!(null), json!(texts.1))),
@@ -117,13 +91,13 @@ async fn update_changes_each_field_and_back() {
     ] {
         for (declared, stored) in [there, back] {
             let before = only(tenant.world, "edited").revision;
-            patch(&tenant, "edited", json!({"spec": {field: declared}})).await;
-            ready(&tenant, "edited").await;
+            tenant.patch::<Network>("edited", json!({"spec": {field: declared}})).await;
+            tenant.ready::<Network>("edited").await;
             let now = only(tenant.world, "edited");
             assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
         }
     }
-    assert_eq!(id(&ready(&tenant, "edited").await), id(&network));
+    assert_eq!(id(&tenant.ready::<Network>("edited").await), id(&network));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,20 +110,20 @@ async fn what_can_never_be_is_refused_by_the_definition() {
         (json!({"adopt": {}}), "spec.adopt"),
         (json!({"adopt": {"id": "i", "name": "n"}}), "spec.adopt"),
     ] {
-        let error = api(&tenant).create(&PostParams::default(), &object("x", &spec)).await.unwrap_err();
+        let error = tenant.api::<Network>().create(&PostParams::default(), &object("x", &spec)).await.unwrap_err();
         assert!(error.to_string().contains(field), "{error}");
     }
-    create(&tenant, "sized", json!({"mtu": 1400})).await;
+    tenant.create::<Network>("sized", json!({"mtu": 1400})).await;
     let taken_back = Patch::Merge(json!({"spec": {"mtu": null}}));
-    let error = api(&tenant).patch("sized", &PatchParams::default(), &taken_back).await.unwrap_err();
+    let error = tenant.api::<Network>().patch("sized", &PatchParams::default(), &taken_back).await.unwrap_err();
     assert!(error.to_string().contains("mtu can be changed but not taken back"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_repaired_and_told() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "drift", json!({})).await;
-    let network = ready(&tenant, "drift").await;
+    tenant.create::<Network>("drift", json!({})).await;
+    let network = tenant.ready::<Network>("drift").await;
     meddle(tenant.world, &id(&network), json!({"name": "theirs", "description": "theirs", "admin_state_up": false}));
     eventually("the repair", async || {
         let cloud = tenant.world.sim.cloud();
@@ -163,11 +137,11 @@ async fn drift_is_repaired_and_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn external_deletion_is_made_good() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "lost", json!({})).await;
-    let first = id(&ready(&tenant, "lost").await);
+    tenant.create::<Network>("lost", json!({})).await;
+    let first = id(&tenant.ready::<Network>("lost").await);
     let now = tenant.world.sim.clock().now();
     assert!(tenant.world.sim.cloud().neutron.remove(now, "networks", &first));
-    let again = until(api(&tenant), "lost", |network| is_ready(network) && id(network) != first).await;
+    let again = until(tenant.api::<Network>(), "lost", |network| is_ready(network) && id(network) != first).await;
     assert_eq!(only(tenant.world, "lost").id, id(&again));
 }
 
@@ -175,8 +149,8 @@ async fn external_deletion_is_made_good() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_with_our_mark_one_is_left() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "twice", json!({})).await;
-    let network = ready(&tenant, "twice").await;
+    tenant.create::<Network>("twice", json!({})).await;
+    let network = tenant.ready::<Network>("twice").await;
     let attributes = json!({"name": "twice", "description": mark(&network)});
     put(tenant.world, "00000000-twin", &tenant.project().await, attributes);
     eventually("the end of the other", async || named(tenant.world, "twice").len() == 1).await;
@@ -188,34 +162,34 @@ async fn k_orc_667_a_quota_is_waited_for() {
     let tenant = world::shared().await.tenant().await;
     let project = tenant.project().await;
     tenant.world.sim.cloud().quotas.set(&project, "network", 0);
-    create(&tenant, "over-quota", json!({})).await;
-    let message = says(&tenant, "over-quota", "QuotaExceeded").await;
+    tenant.create::<Network>("over-quota", json!({})).await;
+    let message = tenant.says::<Network>("over-quota", "QuotaExceeded").await;
     assert!(message.contains("Quota exceeded for resources: ['network']"), "{message}");
     tenant.world.sim.cloud().quotas.set(&project, "network", 1);
-    nudge(&tenant, "over-quota").await;
-    ready(&tenant, "over-quota").await;
+    tenant.nudge::<Network>("over-quota").await;
+    tenant.ready::<Network>("over-quota").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_size_that_the_cloud_has_no_room_for_is_told_and_can_be_put_right() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "large", json!({"mtu": 9000})).await;
-    let message = says(&tenant, "large", "InvalidSpec").await;
+    tenant.create::<Network>("large", json!({"mtu": 9000})).await;
+    let message = tenant.says::<Network>("large", "InvalidSpec").await;
     assert!(message.contains("maximum is 1442"), "{message}");
-    patch(&tenant, "large", json!({"spec": {"mtu": 1400}})).await;
-    ready(&tenant, "large").await;
+    tenant.patch::<Network>("large", json!({"spec": {"mtu": 1400}})).await;
+    tenant.ready::<Network>("large").await;
 }
 
 /// Somebody else changes the network between our look and our change.
 #[tokio::test(flavor = "multi_thread")]
 async fn gophercloud_509_a_change_meanwhile_is_looked_at_again() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "raced", json!({"mtu": 1400})).await;
-    let network = ready(&tenant, "raced").await;
+    tenant.create::<Network>("raced", json!({"mtu": 1400})).await;
+    let network = tenant.ready::<Network>("raced").await;
     let path = format!("/v2.0/networks/{}", id(&network));
     tenant.world.fail_next(Rule::on("network", "PUT", &path, Effect::refusal(412)));
-    patch(&tenant, "raced", json!({"spec": {"mtu": 1300}})).await;
-    let network = until(api(&tenant), "raced", |network| is_ready(network) || is_stalled(network)).await;
+    tenant.patch::<Network>("raced", json!({"spec": {"mtu": 1300}})).await;
+    let network = until(tenant.api::<Network>(), "raced", |network| is_ready(network) || is_stalled(network)).await;
     assert!(!is_stalled(&network), "{:?}", shown(&network));
     assert_eq!(only(tenant.world, "raced").body["mtu"], json!(1300));
     assert_eq!(tenant.world.count("PUT", &path), 2);
@@ -230,14 +204,14 @@ async fn k_orc_852_a_settled_network_is_not_updated_again() {
     let tenant = world.tenant().await;
     let spec = json!({"description": "front", "adminStateUp": false, "mtu": 1400, "dnsDomain": "a.example.",
         "portSecurity": false});
-    create(&tenant, "settled", spec).await;
-    let path = format!("/v2.0/networks/{}", id(&ready(&tenant, "settled").await));
-    patch(&tenant, "settled", json!({"spec": {"mtu": 1300, "dnsDomain": null}})).await;
-    ready(&tenant, "settled").await;
+    tenant.create::<Network>("settled", spec).await;
+    let path = format!("/v2.0/networks/{}", id(&tenant.ready::<Network>("settled").await));
+    tenant.patch::<Network>("settled", json!({"spec": {"mtu": 1300, "dnsDomain": null}})).await;
+    tenant.ready::<Network>("settled").await;
     assert_eq!(world.count("PUT", &path), 1);
     for _ in 0..3 {
         let (passes, lists) = (operator.passes("network"), world.count("GET", "/v2.0/networks"));
-        nudge(&tenant, "settled").await;
+        tenant.nudge::<Network>("settled").await;
         eventually("a pass", async || operator.passes("network") > passes).await;
         eventually("a list", async || world.count("GET", "/v2.0/networks") > lists).await;
     }
@@ -252,14 +226,14 @@ async fn cpo_3102_a_network_of_another_cluster_is_left_alone() {
     let tenant = world::shared().await.tenant().await;
     let project = tenant.project().await;
     tenant.world.sim.cloud().quotas.set(&project, "network", 0);
-    let network = create(&tenant, "of-two-clusters", json!({})).await;
-    says(&tenant, "of-two-clusters", "QuotaExceeded").await;
+    let network = tenant.create::<Network>("of-two-clusters", json!({})).await;
+    tenant.says::<Network>("of-two-clusters", "QuotaExceeded").await;
     let other: ClusterId = "0f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a2".parse().unwrap();
     let theirs = json!({"name": "of-two-clusters", "description": other.mark(&network.uid().unwrap()), "mtu": 1200});
     put(tenant.world, "of-the-other", &project, theirs);
     tenant.world.sim.cloud().quotas.set(&project, "network", 2);
-    nudge(&tenant, "of-two-clusters").await;
-    assert_ne!(id(&ready(&tenant, "of-two-clusters").await), "of-the-other");
+    tenant.nudge::<Network>("of-two-clusters").await;
+    assert_ne!(id(&tenant.ready::<Network>("of-two-clusters").await), "of-the-other");
     assert_eq!(named(tenant.world, "of-two-clusters").len(), 2);
     delete(&tenant, "of-two-clusters").await;
     let left = only(tenant.world, "of-two-clusters");
@@ -269,15 +243,15 @@ async fn cpo_3102_a_network_of_another_cluster_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_378_delete_waits_while_a_port_is_on_the_network() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "in-use", json!({})).await;
-    let network = ready(&tenant, "in-use").await;
+    tenant.create::<Network>("in-use", json!({})).await;
+    let network = tenant.ready::<Network>("in-use").await;
     let refusal = Effect::refusal_saying(409, "There are one or more ports still in use on the network.");
     tenant.world.fail_next(Rule::on("network", "DELETE", &format!("/v2.0/networks/{}", id(&network)), refusal));
-    api(&tenant).delete("in-use", &DeleteParams::default()).await.unwrap();
-    let message = says(&tenant, "in-use", "InUse").await;
+    tenant.api::<Network>().delete("in-use", &DeleteParams::default()).await.unwrap();
+    let message = tenant.says::<Network>("in-use", "InUse").await;
     assert!(message.contains("ports still in use"), "{message}");
-    nudge(&tenant, "in-use").await;
-    gone(api(&tenant), "in-use").await;
+    tenant.nudge::<Network>("in-use").await;
+    gone(tenant.api::<Network>(), "in-use").await;
     assert!(named(tenant.world, "in-use").is_empty());
 }
 
@@ -285,10 +259,10 @@ async fn k_orc_378_delete_waits_while_a_port_is_on_the_network() {
 async fn a_namespace_goes_with_its_networks() {
     let tenant = world::shared().await.tenant().await;
     for name in ["leaving-1", "leaving-2"] {
-        create(&tenant, name, json!({})).await;
+        tenant.create::<Network>(name, json!({})).await;
     }
     for name in ["leaving-1", "leaving-2"] {
-        ready(&tenant, name).await;
+        tenant.ready::<Network>(name).await;
     }
     let project = tenant.project().await;
     let groups = || {
@@ -311,14 +285,14 @@ async fn a_cloud_without_neutron_is_not_asked() {
     let _operator = world.operator();
     let tenant = world.tenant().await;
     for name in ["early", "unwanted"] {
-        create(&tenant, name, json!({})).await;
-        let message = says(&tenant, name, "CloudUnavailable").await;
+        tenant.create::<Network>(name, json!({})).await;
+        let message = tenant.says::<Network>(name, "CloudUnavailable").await;
         assert!(message.starts_with("Neutron is not part of the cloud"), "{message}");
     }
     delete(&tenant, "unwanted").await;
     assert_eq!(world.asked("/v2.0/"), 0);
     world.set_services(&[("Keystone", true), ("Glance", true), ("Neutron", true)]).await;
-    ready(&tenant, "early").await;
+    tenant.ready::<Network>("early").await;
     assert!(named(&world, "unwanted").is_empty());
 }
 
@@ -329,10 +303,10 @@ async fn a_neutron_that_keeps_no_dns_names_is_not_told_a_domain_again_and_again(
     world.declare_cloud().await;
     let _operator = world.operator();
     let tenant = world.tenant().await;
-    create(&tenant, "named", json!({"dnsDomain": "a.example."})).await;
-    let message = says(&tenant, "named", "DnsNotKept").await;
+    tenant.create::<Network>("named", json!({"dnsDomain": "a.example."})).await;
+    let message = tenant.says::<Network>("named", "DnsNotKept").await;
     assert!(message.contains("remove dnsDomain"), "{message}");
-    patch(&tenant, "named", json!({"spec": {"dnsDomain": null}})).await;
-    ready(&tenant, "named").await;
+    tenant.patch::<Network>("named", json!({"spec": {"dnsDomain": null}})).await;
+    tenant.ready::<Network>("named").await;
     assert_eq!(world.count("PUT", "/v2.0/networks"), 0);
 }

@@ -1,10 +1,11 @@
 //! Networks that were in Neutron before their objects, or are not ours at all.
 
+use kupenstack_api::resources::Network;
 use serde_json::json;
 
 use crate::{
     common::look::id,
-    network::{create, delete, named, put, ready, says},
+    network::{delete, named, put},
     world,
 };
 
@@ -13,8 +14,8 @@ async fn k_orc_adoption_by_name_a_foreign_network_of_the_name_is_left_alone() {
     let tenant = world::shared().await.tenant().await;
     put(tenant.world, "own-foreign", &tenant.project().await, json!({"name": "clash", "mtu": 1200}));
     put(tenant.world, "shared-foreign", "elsewhere", json!({"name": "clash", "mtu": 1200, "shared": true}));
-    create(&tenant, "clash", json!({})).await;
-    let ours = id(&ready(&tenant, "clash").await);
+    tenant.create::<Network>("clash", json!({})).await;
+    let ours = id(&tenant.ready::<Network>("clash").await);
     assert!(!["own-foreign", "shared-foreign"].contains(&ours.as_str()), "made beside them");
     delete(&tenant, "clash").await;
     let left: Vec<_> = named(tenant.world, "clash").into_iter().map(|network| (network.id, network.revision)).collect();
@@ -28,8 +29,8 @@ async fn adopt_takes_over_by_id_and_by_name_and_leaves_what_is_not_declared() {
     for (adoption, object, network) in [("id", "by-id", "net-by-id"), ("name", "by-name", "net-by-name")] {
         let before = json!({"name": network, "description": "theirs", "admin_state_up": false, "mtu": 1200});
         put(tenant.world, network, &project, before);
-        create(&tenant, object, json!({"adopt": {adoption: network}, "mtu": 1300})).await;
-        assert_eq!(id(&ready(&tenant, object).await), network);
+        tenant.create::<Network>(object, json!({"adopt": {adoption: network}, "mtu": 1300})).await;
+        assert_eq!(id(&tenant.ready::<Network>(object).await), network);
         let [stored] = named(tenant.world, network).try_into().unwrap();
         assert_eq!((stored.text("description"), &stored.body["mtu"]), ("theirs", &json!(1300)));
         assert!(!stored.is("admin_state_up"));
@@ -42,8 +43,8 @@ async fn adopt_takes_over_by_id_and_by_name_and_leaves_what_is_not_declared() {
 async fn what_was_adopted_is_deleted_where_that_is_asked_for() {
     let tenant = world::shared().await.tenant().await;
     put(tenant.world, "net-to-go", &tenant.project().await, json!({"name": "net-to-go"}));
-    create(&tenant, "to-go", json!({"adopt": {"name": "net-to-go"}, "deletionPolicy": "Delete"})).await;
-    ready(&tenant, "to-go").await;
+    tenant.create::<Network>("to-go", json!({"adopt": {"name": "net-to-go"}, "deletionPolicy": "Delete"})).await;
+    tenant.ready::<Network>("to-go").await;
     delete(&tenant, "to-go").await;
     assert!(named(tenant.world, "net-to-go").is_empty());
 }
@@ -53,15 +54,15 @@ async fn adopt_waits_until_exactly_one_of_the_projects_own_fits() {
     let tenant = world::shared().await.tenant().await;
     let project = tenant.project().await;
     put(tenant.world, "not-ours", "elsewhere", json!({"name": "wanted", "shared": true}));
-    create(&tenant, "picky", json!({"adopt": {"name": "wanted"}})).await;
-    says(&tenant, "picky", "NothingToAdopt").await;
+    tenant.create::<Network>("picky", json!({"adopt": {"name": "wanted"}})).await;
+    tenant.says::<Network>("picky", "NothingToAdopt").await;
     put(tenant.world, "wanted-1", &project, json!({"name": "twofold"}));
     put(tenant.world, "wanted-2", &project, json!({"name": "twofold"}));
-    create(&tenant, "torn", json!({"adopt": {"name": "twofold"}})).await;
-    let message = says(&tenant, "torn", "AmbiguousAdoption").await;
+    tenant.create::<Network>("torn", json!({"adopt": {"name": "twofold"}})).await;
+    let message = tenant.says::<Network>("torn", "AmbiguousAdoption").await;
     assert!(message.contains("2 of the project's Neutron networks fit"), "{message}");
     put(tenant.world, "wanted-3", &project, json!({"name": "wanted"}));
-    assert_eq!(id(&ready(&tenant, "picky").await), "wanted-3");
+    assert_eq!(id(&tenant.ready::<Network>("picky").await), "wanted-3");
     delete(&tenant, "torn").await;
     assert_eq!(named(tenant.world, "twofold").len(), 2);
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kupenstack_api::resources::Image;
 use kupenstack_testkit::sim::{Effect, Rule};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ async fn a_settled_object_costs_no_request_however_often_it_is_looked_at() {
     let asked = || world.asked("/v2/images/");
     let (before, passes) = (asked(), operator.passes("image"));
     for name in ["one", "two", "three"] {
-        tenant.nudge(name).await;
+        tenant.nudge::<Image>(name).await;
     }
     eventually("passes", async || operator.passes("image") >= passes + 3).await;
     lists(&world, 1).await;
@@ -131,7 +132,7 @@ async fn drift_is_left_alone_where_that_is_asked_for() {
     world.delete_image(&first);
     let image = tenant.until("mine", |image| shown(image).0 == "Vanished").await;
     assert!(shown(&image).1.contains("kupenstack.io/drift"), "{}", shown(&image).1);
-    tenant.nudge("mine").await;
+    tenant.nudge::<Image>("mine").await;
     lists(&world, 1).await;
     assert!(world.named("mine").is_empty());
     annotate(&tenant, "mine", json!({"kupenstack.io/drift": null})).await;
@@ -206,7 +207,7 @@ async fn whoever_waits_for_a_service_is_woken_when_it_is_back() {
     world.set_down(true);
     let failed = || operator.metric("kupenstack_reconciles_total", "result=\"failed\"");
     for number in 0..20 {
-        tenant.create(&format!("new-{number}"), json!({"src": src, "format": "raw"})).await;
+        tenant.create::<Image>(&format!("new-{number}"), json!({"src": src, "format": "raw"})).await;
     }
     let waiting = world.namespace(&[]).await;
     eventually("all fail", async || failed() >= 21).await;

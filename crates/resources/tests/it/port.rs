@@ -1,63 +1,31 @@
 //! Ports in Neutron, on the networks, subnets and with the security groups of other objects.
 
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use kupenstack_api::resources::{Port, SecurityGroup, Subnet};
+use kube::api::{DeleteParams, PostParams};
+use kupenstack_api::resources::{Network, Port, SecurityGroup, Subnet};
 use kupenstack_testkit::sim::{Effect, Item, Rule};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
     common::look::{self, eventually, gone, id, is_ready, is_stalled, mark, object, shown, until},
-    network,
     world::{self, Tenant, World},
 };
-
-fn api(tenant: &Tenant<'_>) -> Api<Port> {
-    Api::namespaced(tenant.client.clone(), &tenant.name)
-}
 
 /// On network `net`.
 async fn create(tenant: &Tenant<'_>, name: &str, but: Value) -> Port {
     let mut spec = json!({"network": "net"});
     spec.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
-    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
+    tenant.create(name, spec).await
 }
 
 /// A network with two subnets, `a` and `b`, and a group.
 async fn surroundings(tenant: &Tenant<'_>) {
-    network::create(tenant, "net", json!({})).await;
-    let subnets: Api<Subnet> = Api::namespaced(tenant.client.clone(), &tenant.name);
+    tenant.create::<Network>("net", json!({})).await;
     for (name, cidr) in [("a", "10.0.0.0/24"), ("b", "10.1.0.0/24")] {
-        let subnet = object(name, &json!({"network": "net", "cidr": cidr}));
-        subnets.create(&PostParams::default(), &subnet).await.unwrap();
-        until(subnets.clone(), name, is_ready).await;
+        tenant.create::<Subnet>(name, json!({"network": "net", "cidr": cidr})).await;
+        tenant.ready::<Subnet>(name).await;
     }
-    groups(tenant).create(&PostParams::default(), &object("web", &json!({}))).await.unwrap();
-}
-
-fn groups(tenant: &Tenant<'_>) -> Api<SecurityGroup> {
-    Api::namespaced(tenant.client.clone(), &tenant.name)
-}
-
-async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
-    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-}
-
-async fn nudge(tenant: &Tenant<'_>, name: &str) {
-    let value = tenant.world.number().to_string();
-    patch(tenant, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
-}
-
-async fn ready(tenant: &Tenant<'_>, name: &str) -> Port {
-    until(api(tenant), name, is_ready).await
-}
-
-async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
-    let port = until(api(tenant), name, |port| shown(port).0 == word).await;
-    shown(&port).1.to_owned()
+    tenant.create::<SecurityGroup>("web", json!({})).await;
 }
 
 /// The one port of a name in Neutron.
@@ -78,9 +46,9 @@ fn meddle(world: &World, id: &str, attributes: Value) {
 async fn k_orc_187_create_minimal_in_any_order() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "minimal-port", json!({})).await;
-    assert_eq!(says(&tenant, "minimal-port", "DependencyNotReady").await, "Network net does not exist");
-    network::create(&tenant, "net", json!({})).await;
-    let port = ready(&tenant, "minimal-port").await;
+    assert_eq!(tenant.says::<Port>("minimal-port", "DependencyNotReady").await, "Network net does not exist");
+    tenant.create::<Network>("net", json!({})).await;
+    let port = tenant.ready::<Port>("minimal-port").await;
     let stored = only(tenant.world, "minimal-port");
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&port), tenant.project().await));
     assert_eq!(stored.text("description"), mark(&port));
@@ -88,7 +56,7 @@ async fn k_orc_187_create_minimal_in_any_order() {
     assert_eq!(stored.text("mac_address"), mac);
     let first = u8::from_str_radix(&mac[..2], 16).unwrap();
     assert_eq!(first & 3, 2, "{mac} is one that nobody has registered, of one card");
-    look::delete(api(&tenant), "minimal-port").await;
+    look::delete(tenant.api::<Port>(), "minimal-port").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,11 +67,11 @@ async fn create_full_declares_everything() {
         "addresses": [{"subnet": "a", "ip": "10.0.0.77"}, {"subnet": "b"}], "adminStateUp": false,
         "allowedAddresses": [{"ip": "10.9.0.0/16"}, {"ip": "10.8.0.1", "macAddress": "02:00:00:00:00:07"}]});
     create(&tenant, "full-port", but).await;
-    let port = ready(&tenant, "full-port").await;
+    let port = tenant.ready::<Port>("full-port").await;
     let stored = only(tenant.world, "full-port");
     assert_eq!(stored.text("description"), format!("front {}", mark(&port)));
     assert_eq!((stored.text("mac_address"), stored.is("admin_state_up")), ("02:00:00:00:ab:01", false));
-    let group = id(&until(groups(&tenant), "web", is_ready).await);
+    let group = id(&tenant.ready::<SecurityGroup>("web").await);
     assert_eq!(stored.body["security_groups"], json!([group]));
     let addresses = port.status.unwrap().addresses;
     assert!(
@@ -120,8 +88,8 @@ async fn update_changes_each_field_and_back() {
     surroundings(&tenant).await;
     let but = json!({"addresses": [{"subnet": "a", "ip": "10.0.0.9"}], "securityGroups": []});
     let port = create(&tenant, "edited-port", but).await;
-    ready(&tenant, "edited-port").await;
-    let group = id(&until(groups(&tenant), "web", is_ready).await);
+    tenant.ready::<Port>("edited-port").await;
+    let group = id(&tenant.ready::<SecurityGroup>("web").await);
     let texts = (format!("new {}", mark(&port)), mark(&port));
     let mac = only(tenant.world, "edited-port").text("mac_address").to_owned();
     let subnet = only(tenant.world, "edited-port").body["fixed_ips"][0]["subnet_id"].clone();
@@ -142,8 +110,8 @@ async fn update_changes_each_field_and_back() {
     ] {
         for (declared, stored) in [there, back] {
             let before = only(tenant.world, "edited-port").revision;
-            patch(&tenant, "edited-port", json!({"spec": {field: declared}})).await;
-            ready(&tenant, "edited-port").await;
+            tenant.patch::<Port>("edited-port", json!({"spec": {field: declared}})).await;
+            tenant.ready::<Port>("edited-port").await;
             let now = only(tenant.world, "edited-port");
             assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
         }
@@ -157,9 +125,9 @@ async fn an_address_of_any_kind_stays_when_another_comes() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "grown-port", json!({"addresses": [{"subnet": "a"}]})).await;
-    let first = ready(&tenant, "grown-port").await.status.unwrap().addresses;
-    patch(&tenant, "grown-port", json!({"spec": {"addresses": [{"subnet": "b"}, {"subnet": "a"}]}})).await;
-    let both = ready(&tenant, "grown-port").await.status.unwrap().addresses;
+    let first = tenant.ready::<Port>("grown-port").await.status.unwrap().addresses;
+    tenant.patch::<Port>("grown-port", json!({"spec": {"addresses": [{"subnet": "b"}, {"subnet": "a"}]}})).await;
+    let both = tenant.ready::<Port>("grown-port").await.status.unwrap().addresses;
     assert!(both.len() == 2 && both.contains(&first[0]), "{first:?}, then {both:?}");
 }
 
@@ -176,7 +144,7 @@ async fn an_address_of_any_kind_stays_when_another_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_is_refused_by_the_definition(#[case] spec: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
-    let error = api(&tenant).create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
+    let error = tenant.api::<Port>().create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
 }
 
@@ -185,7 +153,7 @@ async fn drift_is_repaired_and_told() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "drift-port", json!({"securityGroups": ["web"], "addresses": [{"ip": "10.0.0.9"}]})).await;
-    let port = ready(&tenant, "drift-port").await;
+    let port = tenant.ready::<Port>("drift-port").await;
     let (before, declared) = (only(tenant.world, "drift-port").body, mark(&port));
     meddle(tenant.world, &id(&port), json!({"description": "theirs", "security_groups": [], "fixed_ips": []}));
     eventually("the repair", async || {
@@ -204,10 +172,10 @@ async fn external_deletion_is_made_good_with_the_same_mac() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "lost-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
-    let first = ready(&tenant, "lost-port").await;
+    let first = tenant.ready::<Port>("lost-port").await;
     let now = tenant.world.sim.clock().now();
     assert!(tenant.world.sim.cloud().neutron.remove(now, "ports", &id(&first)));
-    let again = until(api(&tenant), "lost-port", |port| is_ready(port) && id(port) != id(&first)).await;
+    let again = until(tenant.api::<Port>(), "lost-port", |port| is_ready(port) && id(port) != id(&first)).await;
     let (before, after) = (first.status.unwrap(), again.status.unwrap());
     assert_eq!((before.mac_address, before.addresses), (after.mac_address, after.addresses));
 }
@@ -216,16 +184,16 @@ async fn external_deletion_is_made_good_with_the_same_mac() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_a_vm_is_connected_to_stays() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     create(&tenant, "used-port", json!({})).await;
-    let port = id(&ready(&tenant, "used-port").await);
+    let port = id(&tenant.ready::<Port>("used-port").await);
     meddle(tenant.world, &port, json!({"device_id": "vm-1", "device_owner": "compute:nova"}));
-    api(&tenant).delete("used-port", &DeleteParams::default()).await.unwrap();
-    assert!(says(&tenant, "used-port", "InUse").await.contains("compute:nova vm-1"));
+    tenant.api::<Port>().delete("used-port", &DeleteParams::default()).await.unwrap();
+    assert!(tenant.says::<Port>("used-port", "InUse").await.contains("compute:nova vm-1"));
     assert_eq!(only(tenant.world, "used-port").text("device_id"), "vm-1");
     meddle(tenant.world, &port, json!({"device_id": "", "device_owner": ""}));
-    nudge(&tenant, "used-port").await;
-    gone(api(&tenant), "used-port").await;
+    tenant.nudge::<Port>("used-port").await;
+    gone(tenant.api::<Port>(), "used-port").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,12 +201,12 @@ async fn what_it_needs_is_kept_and_says_so() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "needing-port", json!({"securityGroups": ["web"], "addresses": [{"subnet": "a"}]})).await;
-    ready(&tenant, "needing-port").await;
-    groups(&tenant).delete("web", &DeleteParams::default()).await.unwrap();
-    let kept = until(groups(&tenant), "web", |group| shown(group).0 == "InUse").await;
+    tenant.ready::<Port>("needing-port").await;
+    tenant.api::<SecurityGroup>().delete("web", &DeleteParams::default()).await.unwrap();
+    let kept = until(tenant.api::<SecurityGroup>(), "web", |group| shown(group).0 == "InUse").await;
     assert_eq!(shown(&kept).1, "used by Port needing-port");
-    look::delete(api(&tenant), "needing-port").await;
-    gone(groups(&tenant), "web").await;
+    look::delete(tenant.api::<Port>(), "needing-port").await;
+    gone(tenant.api::<SecurityGroup>(), "web").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,13 +214,13 @@ async fn an_address_that_others_have_is_told_and_comes_when_it_is_free() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "first-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
-    ready(&tenant, "first-port").await;
+    tenant.ready::<Port>("first-port").await;
     create(&tenant, "second-port", json!({"addresses": [{"ip": "10.0.0.9"}]})).await;
-    let message = says(&tenant, "second-port", "Conflict").await;
+    let message = tenant.says::<Port>("second-port", "Conflict").await;
     assert!(message.contains("10.0.0.9"), "{message}");
-    look::delete(api(&tenant), "first-port").await;
-    nudge(&tenant, "second-port").await;
-    ready(&tenant, "second-port").await;
+    look::delete(tenant.api::<Port>(), "first-port").await;
+    tenant.nudge::<Port>("second-port").await;
+    tenant.ready::<Port>("second-port").await;
 }
 
 /// Somebody else changes the port between our look and our change.
@@ -261,10 +229,10 @@ async fn tf_1979_gophercloud_509_a_change_meanwhile_is_looked_at_again() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "raced-port", json!({"securityGroups": []})).await;
-    let path = format!("/v2.0/ports/{}", id(&ready(&tenant, "raced-port").await));
+    let path = format!("/v2.0/ports/{}", id(&tenant.ready::<Port>("raced-port").await));
     tenant.world.fail_next(Rule::on("network", "PUT", &path, Effect::refusal(412)));
-    patch(&tenant, "raced-port", json!({"spec": {"securityGroups": ["web"]}})).await;
-    let port = until(api(&tenant), "raced-port", |port| is_ready(port) || is_stalled(port)).await;
+    tenant.patch::<Port>("raced-port", json!({"spec": {"securityGroups": ["web"]}})).await;
+    let port = until(tenant.api::<Port>(), "raced-port", |port| is_ready(port) || is_stalled(port)).await;
     assert!(!is_stalled(&port), "{:?}", shown(&port));
     assert_eq!(only(tenant.world, "raced-port").body["security_groups"].as_array().unwrap().len(), 1);
     assert_eq!(tenant.world.count("PUT", &path), 2);
@@ -281,10 +249,10 @@ async fn k_orc_852_a_settled_port_is_not_updated_again() {
     let but =
         json!({"allowedAddresses": [{"ip": "10.9.0.0/16"}], "addresses": [{"subnet": "a"}], "securityGroups": ["web"]});
     create(&tenant, "settled-port", but).await;
-    let path = format!("/v2.0/ports/{}", id(&ready(&tenant, "settled-port").await));
+    let path = format!("/v2.0/ports/{}", id(&tenant.ready::<Port>("settled-port").await));
     for _ in 0..3 {
         let (passes, lists) = (operator.passes("port"), world.count("GET", "/v2.0/ports"));
-        nudge(&tenant, "settled-port").await;
+        tenant.nudge::<Port>("settled-port").await;
         eventually("a pass", async || operator.passes("port") > passes).await;
         eventually("a list", async || world.count("GET", "/v2.0/ports") > lists).await;
     }
@@ -297,20 +265,20 @@ async fn k_orc_226_316_deleted_in_the_wrong_order_all_of_it_goes() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
     create(&tenant, "last-port", json!({"securityGroups": ["web"], "addresses": [{"subnet": "a"}]})).await;
-    ready(&tenant, "last-port").await;
-    let (delete, subnets) = (DeleteParams::default(), Api::<Subnet>::namespaced(tenant.client.clone(), &tenant.name));
-    network::api(&tenant).delete("net", &delete).await.unwrap();
+    tenant.ready::<Port>("last-port").await;
+    let (delete, subnets) = (DeleteParams::default(), tenant.api::<Subnet>());
+    tenant.api::<Network>().delete("net", &delete).await.unwrap();
     subnets.delete("a", &delete).await.unwrap();
-    groups(&tenant).delete("web", &delete).await.unwrap();
-    let message = network::says(&tenant, "net", "InUse").await;
+    tenant.api::<SecurityGroup>().delete("web", &delete).await.unwrap();
+    let message = tenant.says::<Network>("net", "InUse").await;
     assert!(message.starts_with("used by Port last-port, Subnet a"), "{message}");
     subnets.delete("b", &delete).await.unwrap();
-    api(&tenant).delete("last-port", &delete).await.unwrap();
-    gone(api(&tenant), "last-port").await;
-    gone(groups(&tenant), "web").await;
+    tenant.api::<Port>().delete("last-port", &delete).await.unwrap();
+    gone(tenant.api::<Port>(), "last-port").await;
+    gone(tenant.api::<SecurityGroup>(), "web").await;
     gone(subnets.clone(), "a").await;
     gone(subnets, "b").await;
-    gone(network::api(&tenant), "net").await;
+    gone(tenant.api::<Network>(), "net").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,7 +289,7 @@ async fn a_namespace_goes_with_all_that_is_connected() {
         create(&tenant, &format!("leaving-port-{number}"), json!({"securityGroups": ["web"]})).await;
     }
     for number in 0..3 {
-        ready(&tenant, &format!("leaving-port-{number}")).await;
+        tenant.ready::<Port>(&format!("leaving-port-{number}")).await;
     }
     let project = tenant.project().await;
     tenant.end().await;

@@ -5,6 +5,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
+use kupenstack_api::resources::Image;
 use kupenstack_core::conditions::{self, STALLED};
 use kupenstack_testkit::sim::{Effect, Entry, Rule};
 use serde_json::{Map, Value, json};
@@ -92,7 +93,7 @@ async fn tf_973_1430_an_image_over_a_quota_of_0_waits_and_goes_on_when_it_is_rai
     declare(&tenant, "images", &json!({"kupenstack.io/images": "0"})).await;
     until_limited(&tenant, &[(COUNT, 0)]).await;
     let src = tenant.world.serve(&disk(4096)).await;
-    tenant.create("over-limit", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("over-limit", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("over-limit", |image| shown(image).0 == "QuotaExceeded").await;
     assert!(shown(&image).1.contains("Resource image_count_total is over limit of 0"), "{}", shown(&image).1);
     assert!(conditions::find(&image.status.unwrap().conditions, STALLED).is_none());

@@ -1,6 +1,7 @@
 //! What is refused, and told.
 
 use kube::api::{DeleteParams, PostParams};
+use kupenstack_api::resources::Image;
 use kupenstack_core::conditions::{self, RECONCILING};
 use kupenstack_testkit::sim::{Effect, Rule};
 use rstest::rstest;
@@ -42,7 +43,7 @@ async fn a_bad_source_is_told_by_field_and_leaves_nothing(#[case] bad: Bad, #[ca
         Bad::Untrusted => json!({"src": kubernetes_url(&tenant), "format": "raw"}),
         Bad::CannotBecomeIso => json!({"src": good, "format": "iso"}),
     };
-    tenant.create("bad", spec).await;
+    tenant.create::<Image>("bad", spec).await;
     let image = tenant.until("bad", |image| shown(image).0 == reason).await;
     assert!(shown(&image).1.starts_with(field), "{}", shown(&image).1);
     assert!(is_stalled(&image));
@@ -85,11 +86,11 @@ async fn k_orc_667_a_quota_is_waited_for() {
     let src = tenant.world.serve(&disk(4096)).await;
     let project = tenant.project().await;
     tenant.world.sim.cloud().quotas.set(&project, "image_count_total", 0);
-    tenant.create("over-quota", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("over-quota", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("over-quota", |image| shown(image).0 == "QuotaExceeded").await;
     assert!(conditions::find(&image.status.unwrap().conditions, RECONCILING).is_some());
     tenant.world.sim.cloud().quotas.set(&project, "image_count_total", 1);
-    tenant.nudge("over-quota").await;
+    tenant.nudge::<Image>("over-quota").await;
     tenant.until("over-quota", is_ready).await;
 }
 
@@ -102,7 +103,7 @@ async fn k_orc_378_delete_waits_while_the_image_is_in_use() {
     tenant.images().delete("in-use", &DeleteParams::default()).await.unwrap();
     let image = tenant.until("in-use", |image| shown(image).0 == "InUse").await;
     assert!(shown(&image).1.contains("in use by a volume"));
-    tenant.nudge("in-use").await;
+    tenant.nudge::<Image>("in-use").await;
     tenant.delete("in-use").await;
     assert!(tenant.world.named("in-use").is_empty());
 }
@@ -113,7 +114,7 @@ async fn capo_742_one_502_is_no_failure() {
     let creation = Rule::on("image", "POST", "/v2/images", Effect::refusal(502));
     tenant.world.fail_next(creation.in_project(&tenant.project().await));
     let src = tenant.world.serve(&disk(4096)).await;
-    tenant.create("one-502", json!({"src": src, "format": "raw"})).await;
+    tenant.create::<Image>("one-502", json!({"src": src, "format": "raw"})).await;
     let image = tenant.until("one-502", |image| is_ready(image) || is_stalled(image)).await;
     assert!(!is_stalled(&image), "{:?}", shown(&image));
     only(&tenant, "one-502");
@@ -128,7 +129,7 @@ async fn capo_2073_a_deletion_that_policy_forbids_is_told() {
     let image = tenant.until("protected", |image| shown(image).0 == "Forbidden").await;
     assert!(shown(&image).1.contains("is protected"), "{}", shown(&image).1);
     tenant.world.meddle(&first, |image| image.protected = false);
-    tenant.nudge("protected").await;
+    tenant.nudge::<Image>("protected").await;
     tenant.delete("protected").await;
     assert!(tenant.world.named("protected").is_empty());
 }

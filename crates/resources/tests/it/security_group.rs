@@ -1,8 +1,8 @@
 //! Security groups in Neutron, and their rules.
 
 use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    ResourceExt,
+    api::{DeleteParams, PostParams},
 };
 use kupenstack_api::{FINALIZER, resources::SecurityGroup};
 use kupenstack_testkit::sim::{Effect, Item, Rule};
@@ -10,35 +10,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, gone, id, is_ready, mark, object, shown, until},
+    common::look::{self, eventually, gone, id, is_ready, mark, object, until},
     world::{self, Tenant, World},
 };
-
-fn api(tenant: &Tenant<'_>) -> Api<SecurityGroup> {
-    Api::namespaced(tenant.client.clone(), &tenant.name)
-}
-
-async fn create(tenant: &Tenant<'_>, name: &str, spec: Value) -> SecurityGroup {
-    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
-}
-
-async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
-    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-}
-
-async fn nudge(tenant: &Tenant<'_>, name: &str) {
-    let value = tenant.world.number().to_string();
-    patch(tenant, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
-}
-
-async fn ready(tenant: &Tenant<'_>, name: &str) -> SecurityGroup {
-    until(api(tenant), name, is_ready).await
-}
-
-async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
-    let group = until(api(tenant), name, |group| shown(group).0 == word).await;
-    shown(&group).1.to_owned()
-}
 
 /// The groups of this name in Neutron, of whoever.
 fn named(world: &World, name: &str) -> Vec<Item> {
@@ -79,8 +53,8 @@ const OUT: [&str; 2] = ["egress IPv4", "egress IPv6"];
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_187_create_minimal_makes_a_group_that_lets_nothing_in() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "minimal", json!({})).await;
-    let group = ready(&tenant, "minimal").await;
+    tenant.create::<SecurityGroup>("minimal", json!({})).await;
+    let group = tenant.ready::<SecurityGroup>("minimal").await;
     assert_eq!(group.finalizers(), [FINALIZER]);
     let stored = only(tenant.world, "minimal");
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&group), tenant.project().await));
@@ -92,7 +66,7 @@ async fn k_orc_187_create_minimal_makes_a_group_that_lets_nothing_in() {
     told.sort();
     assert_eq!(told, ["Created", "Ready"]);
     assert!(asked_of_rules(&tenant).is_empty(), "a new one has what is declared");
-    look::delete(api(&tenant), "minimal").await;
+    look::delete(tenant.api::<SecurityGroup>(), "minimal").await;
     assert!(named(tenant.world, "minimal").is_empty());
 }
 
@@ -103,8 +77,8 @@ async fn create_full_declares_everything() {
         "ingress": [{"protocol": "TCP", "port": 80, "endPort": 81, "cidr": "10.0.0.0/8"}, {"group": "full"},
             {"protocol": "ICMP", "icmpType": 8, "icmpCode": 0, "ipFamily": "IPv4"}],
         "egress": [{"protocol": "UDP", "port": 53, "ipFamily": "IPv6"}]});
-    create(&tenant, "full", spec).await;
-    let group = ready(&tenant, "full").await;
+    tenant.create::<SecurityGroup>("full", spec).await;
+    let group = tenant.ready::<SecurityGroup>("full").await;
     let stored = only(tenant.world, "full");
     assert_eq!(stored.text("description"), format!("web servers {}", mark(&group)));
     assert!(!stored.is("stateful"));
@@ -122,8 +96,8 @@ async fn create_full_declares_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn update_changes_each_field_and_back() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "edited", json!({})).await;
-    let group = ready(&tenant, "edited").await;
+    tenant.create::<SecurityGroup>("edited", json!({})).await;
+    let group = tenant.ready::<SecurityGroup>("edited").await;
     let texts = (format!("new {}", mark(&group)), mark(&group));
     for (field, attribute, there, back) in [
         ("description", "description", (json!("new"), json!(texts.0)), (json!(null), json!(texts.1))),
@@ -131,8 +105,8 @@ async fn update_changes_each_field_and_back() {
     ] {
         for (declared, stored) in [there, back] {
             let before = only(tenant.world, "edited").revision;
-            patch(&tenant, "edited", json!({"spec": {field: declared}})).await;
-            ready(&tenant, "edited").await;
+            tenant.patch::<SecurityGroup>("edited", json!({"spec": {field: declared}})).await;
+            tenant.ready::<SecurityGroup>("edited").await;
             let now = only(tenant.world, "edited");
             assert_eq!((&now.body[attribute], now.revision), (&stored, before + 1), "{field}");
         }
@@ -145,11 +119,11 @@ async fn update_changes_each_field_and_back() {
         ("egress", json!([]), vec![]),
         ("egress", json!(null), OUT.to_vec()),
     ] {
-        patch(&tenant, "edited", json!({"spec": {field: there}})).await;
-        ready(&tenant, "edited").await;
+        tenant.patch::<SecurityGroup>("edited", json!({"spec": {field: there}})).await;
+        tenant.ready::<SecurityGroup>("edited").await;
         assert_eq!(rules(tenant.world, &id(&group)), wanted, "{field}");
     }
-    assert_eq!(id(&ready(&tenant, "edited").await), id(&group));
+    assert_eq!(id(&tenant.ready::<SecurityGroup>("edited").await), id(&group));
 }
 
 /// What both the old and the new rules let through is never cut off, and what stays is not made again.
@@ -157,11 +131,11 @@ async fn update_changes_each_field_and_back() {
 async fn what_is_new_comes_before_what_is_old_goes() {
     let tenant = world::shared().await.tenant().await;
     let rule = |port: u16| json!({"protocol": "TCP", "port": port, "ipFamily": "IPv4"});
-    create(&tenant, "ordered", json!({"ingress": [rule(1), rule(2)]})).await;
-    ready(&tenant, "ordered").await;
+    tenant.create::<SecurityGroup>("ordered", json!({"ingress": [rule(1), rule(2)]})).await;
+    tenant.ready::<SecurityGroup>("ordered").await;
     assert_eq!(asked_of_rules(&tenant), ["POST", "POST"]);
-    patch(&tenant, "ordered", json!({"spec": {"ingress": [rule(3), rule(2)]}})).await;
-    ready(&tenant, "ordered").await;
+    tenant.patch::<SecurityGroup>("ordered", json!({"spec": {"ingress": [rule(3), rule(2)]}})).await;
+    tenant.ready::<SecurityGroup>("ordered").await;
     assert_eq!(asked_of_rules(&tenant), ["POST", "POST", "POST", "DELETE"]);
 }
 
@@ -182,22 +156,23 @@ async fn what_is_new_comes_before_what_is_old_goes() {
 async fn a_rule_that_can_never_be_is_refused_by_the_definition(#[case] rule: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
     let group = object("wrong", &json!({"ingress": [rule]}));
-    let error = api(&tenant).create(&PostParams::default(), &group).await.unwrap_err();
+    let error = tenant.api::<SecurityGroup>().create(&PostParams::default(), &group).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_group_can_only_be_adopted() {
     let tenant = world::shared().await.tenant().await;
-    let error = api(&tenant).create(&PostParams::default(), &object("default", &json!({}))).await.unwrap_err();
+    let error =
+        tenant.api::<SecurityGroup>().create(&PostParams::default(), &object("default", &json!({}))).await.unwrap_err();
     assert!(error.to_string().contains("adopt it by its name"), "{error}");
     // Neutron makes it with the first group
-    create(&tenant, "first", json!({})).await;
-    ready(&tenant, "first").await;
-    create(&tenant, "default", json!({"adopt": {"name": "default"}, "ingress": []})).await;
-    let adopted = ready(&tenant, "default").await;
+    tenant.create::<SecurityGroup>("first", json!({})).await;
+    tenant.ready::<SecurityGroup>("first").await;
+    tenant.create::<SecurityGroup>("default", json!({"adopt": {"name": "default"}, "ingress": []})).await;
+    let adopted = tenant.ready::<SecurityGroup>("default").await;
     assert_eq!(rules(tenant.world, &id(&adopted)), OUT);
-    look::delete(api(&tenant), "default").await;
+    look::delete(tenant.api::<SecurityGroup>(), "default").await;
     let cloud = tenant.world.sim.cloud();
     assert!(cloud.neutron.get("security-groups", &id(&adopted)).is_some());
 }
@@ -205,8 +180,10 @@ async fn the_default_group_can_only_be_adopted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_of_rules_is_repaired_and_told() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "drift", json!({"ingress": [{"protocol": "TCP", "port": 80, "ipFamily": "IPv4"}]})).await;
-    let group = id(&ready(&tenant, "drift").await);
+    tenant
+        .create::<SecurityGroup>("drift", json!({"ingress": [{"protocol": "TCP", "port": 80, "ipFamily": "IPv4"}]}))
+        .await;
+    let group = id(&tenant.ready::<SecurityGroup>("drift").await);
     let now = tenant.world.sim.clock().now();
     {
         let mut cloud = tenant.world.sim.cloud();
@@ -229,8 +206,8 @@ async fn drift_of_rules_is_repaired_and_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_the_project_can_not_delete_is_told_and_not_tried_again_and_again() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "foreign", json!({})).await;
-    let group = id(&ready(&tenant, "foreign").await);
+    tenant.create::<SecurityGroup>("foreign", json!({})).await;
+    let group = id(&tenant.ready::<SecurityGroup>("foreign").await);
     let now = tenant.world.sim.clock().now();
     {
         let mut cloud = tenant.world.sim.cloud();
@@ -241,7 +218,7 @@ async fn a_rule_that_the_project_can_not_delete_is_told_and_not_tried_again_and_
         let own = json!({"security_group_id": group, "direction": "ingress", "ethertype": "IPv6"});
         cloud.neutron.add(now, "security-group-rules", "own-rule", &project, own);
     }
-    let message = says(&tenant, "foreign", "ForeignRule").await;
+    let message = tenant.says::<SecurityGroup>("foreign", "ForeignRule").await;
     assert!(message.contains("foreign-rule") && message.contains("an administrator has to delete it"), "{message}");
     assert_eq!(asked_of_rules(&tenant), ["DELETE", "DELETE"]);
     let left = ["egress IPv4", "egress IPv6", "ingress IPv4"];
@@ -249,17 +226,17 @@ async fn a_rule_that_the_project_can_not_delete_is_told_and_not_tried_again_and_
     assert!(!tenant.events("foreign").await.contains(&"DriftRepaired".to_owned()));
     let now = tenant.world.sim.clock().now();
     assert!(tenant.world.sim.cloud().neutron.remove(now, "security-group-rules", "foreign-rule"));
-    ready(&tenant, "foreign").await;
+    tenant.ready::<SecurityGroup>("foreign").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn external_deletion_is_made_good_with_all_rules() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "lost", json!({"ingress": [{"group": "lost", "ipFamily": "IPv4"}]})).await;
-    let first = id(&ready(&tenant, "lost").await);
+    tenant.create::<SecurityGroup>("lost", json!({"ingress": [{"group": "lost", "ipFamily": "IPv4"}]})).await;
+    let first = id(&tenant.ready::<SecurityGroup>("lost").await);
     let now = tenant.world.sim.clock().now();
     assert!(tenant.world.sim.cloud().neutron.remove(now, "security-groups", &first));
-    let again = until(api(&tenant), "lost", |group| is_ready(group) && id(group) != first).await;
+    let again = until(tenant.api::<SecurityGroup>(), "lost", |group| is_ready(group) && id(group) != first).await;
     assert_eq!(rules(tenant.world, &id(&again)), ["egress IPv4", "egress IPv6", "ingress IPv4"]);
 }
 
@@ -267,16 +244,25 @@ async fn external_deletion_is_made_good_with_all_rules() {
 async fn k_orc_667_a_quota_of_rules_is_waited_for_and_nothing_is_cut_off_meanwhile() {
     let tenant = world::shared().await.tenant().await;
     let project = tenant.project().await;
-    create(&tenant, "over-quota", json!({"ingress": [{"protocol": "TCP", "port": 80, "ipFamily": "IPv4"}]})).await;
-    let group = id(&ready(&tenant, "over-quota").await);
-    tenant.world.sim.cloud().quotas.set(&project, "security_group_rule", 0);
-    patch(&tenant, "over-quota", json!({"spec": {"ingress": [{"protocol": "TCP", "port": 81, "ipFamily": "IPv4"}]}}))
+    tenant
+        .create::<SecurityGroup>(
+            "over-quota",
+            json!({"ingress": [{"protocol": "TCP", "port": 80, "ipFamily": "IPv4"}]}),
+        )
         .await;
-    says(&tenant, "over-quota", "QuotaExceeded").await;
+    let group = id(&tenant.ready::<SecurityGroup>("over-quota").await);
+    tenant.world.sim.cloud().quotas.set(&project, "security_group_rule", 0);
+    tenant
+        .patch::<SecurityGroup>(
+            "over-quota",
+            json!({"spec": {"ingress": [{"protocol": "TCP", "port": 81, "ipFamily": "IPv4"}]}}),
+        )
+        .await;
+    tenant.says::<SecurityGroup>("over-quota", "QuotaExceeded").await;
     assert_eq!(rules(tenant.world, &group), ["egress IPv4", "egress IPv6", "ingress IPv4 tcp 80"]);
     tenant.world.sim.cloud().quotas.set(&project, "security_group_rule", 100);
-    nudge(&tenant, "over-quota").await;
-    ready(&tenant, "over-quota").await;
+    tenant.nudge::<SecurityGroup>("over-quota").await;
+    tenant.ready::<SecurityGroup>("over-quota").await;
     assert_eq!(rules(tenant.world, &group), ["egress IPv4", "egress IPv6", "ingress IPv4 tcp 81"]);
 }
 
@@ -290,8 +276,8 @@ async fn tf_952_300_rules_at_once_and_one_that_is_there_already() {
     tenant.world.fail_next(Rule::on("network", "POST", "/v2.0/security-group-rules", exists).in_project(&project));
     let rules: Vec<Value> =
         (1..=300).map(|port| json!({"protocol": "TCP", "port": port, "ipFamily": "IPv4"})).collect();
-    create(&tenant, "many", json!({"ingress": rules})).await;
-    let group = ready(&tenant, "many").await;
+    tenant.create::<SecurityGroup>("many", json!({"ingress": rules})).await;
+    let group = tenant.ready::<SecurityGroup>("many").await;
     assert_eq!(group.status.unwrap().rules, Some(302));
     assert_eq!(asked_of_rules(&tenant).len(), 300);
 }
@@ -299,23 +285,23 @@ async fn tf_952_300_rules_at_once_and_one_that_is_there_already() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_378_delete_waits_while_a_port_carries_the_group() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "in-use", json!({})).await;
-    let group = id(&ready(&tenant, "in-use").await);
+    tenant.create::<SecurityGroup>("in-use", json!({})).await;
+    let group = id(&tenant.ready::<SecurityGroup>("in-use").await);
     let refusal = Effect::refusal_saying(409, "Security Group in use.");
     tenant.world.fail_next(Rule::on("network", "DELETE", &format!("/v2.0/security-groups/{group}"), refusal));
-    api(&tenant).delete("in-use", &DeleteParams::default()).await.unwrap();
-    let message = says(&tenant, "in-use", "InUse").await;
+    tenant.api::<SecurityGroup>().delete("in-use", &DeleteParams::default()).await.unwrap();
+    let message = tenant.says::<SecurityGroup>("in-use", "InUse").await;
     assert!(message.contains("Security Group in use"), "{message}");
-    nudge(&tenant, "in-use").await;
-    gone(api(&tenant), "in-use").await;
+    tenant.nudge::<SecurityGroup>("in-use").await;
+    gone(tenant.api::<SecurityGroup>(), "in-use").await;
     assert!(named(tenant.world, "in-use").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_goes_with_its_groups() {
     let tenant = world::shared().await.tenant().await;
-    create(&tenant, "leaving", json!({"ingress": [{"group": "leaving"}]})).await;
-    ready(&tenant, "leaving").await;
+    tenant.create::<SecurityGroup>("leaving", json!({"ingress": [{"group": "leaving"}]})).await;
+    tenant.ready::<SecurityGroup>("leaving").await;
     let project = tenant.project().await;
     tenant.end().await;
     let cloud = tenant.world.sim.cloud();

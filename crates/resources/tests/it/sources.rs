@@ -1,5 +1,6 @@
 //! Where images come from, and where they must not.
 
+use kupenstack_api::resources::Image;
 use kupenstack_testkit::sim::{Effect, Rule};
 use rstest::rstest;
 use serde_json::json;
@@ -13,7 +14,9 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_users_must_not_reach_is_refused_with_who_can_allow_it() {
     let tenant = world::shared().await.tenant().await;
-    tenant.create("metadata", json!({"src": "http://169.254.169.254/latest/user-data", "format": "raw"})).await;
+    tenant
+        .create::<Image>("metadata", json!({"src": "http://169.254.169.254/latest/user-data", "format": "raw"}))
+        .await;
     let image = tenant.until("metadata", |image| shown(image).0 == "ForbiddenAddress").await;
     let (_, message) = shown(&image);
     for word in ["spec.src", "a link-local address", "imageSources.allow"] {
@@ -33,16 +36,16 @@ async fn a_wrong_file_is_read_once_until_it_changes() {
     serve(&right, "\"v2\"", u64::MAX).await;
     let checksum = format!("sha256:{}", kupenstack_core::hash::of_bytes(&right));
     let src = format!("{}{file}", tenant.world.web.uri());
-    tenant.create("wrong", json!({"src": src, "format": "raw", "checksum": checksum})).await;
+    tenant.create::<Image>("wrong", json!({"src": src, "format": "raw", "checksum": checksum})).await;
     tenant.until("wrong", |image| shown(image).0 == "ChecksumMismatch").await;
     let asked = async || {
         let requests = tenant.world.web.received_requests().await.unwrap();
         requests.into_iter().filter(|request| request.url.path() == file).collect::<Vec<_>>()
     };
-    tenant.nudge("wrong").await;
+    tenant.nudge::<Image>("wrong").await;
     eventually("the second request", async || asked().await.len() > 1).await;
     assert_eq!(asked().await[1].headers.get("if-none-match").unwrap(), "\"v1\"");
-    tenant.nudge("wrong").await;
+    tenant.nudge::<Image>("wrong").await;
     tenant.until("wrong", is_ready).await;
 }
 

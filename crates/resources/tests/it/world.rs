@@ -1,19 +1,21 @@
 //! A cluster with a cloud in it, and the controllers at work.
 
-use std::{ops::Deref, sync::OnceLock, time::Duration};
+use std::{fmt::Debug, ops::Deref, sync::OnceLock, time::Duration};
 
 use k8s_openapi::api::{
     core::v1::{Namespace, Secret},
     events::v1::Event,
 };
 use kube::{
-    Api, Client, Config, ResourceExt,
+    Api, Client, Config, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    core::NamespaceResourceScope,
     runtime::{conditions::is_deleted, wait::await_condition},
 };
-use kupenstack_api::resources::{Image, PROJECT_ID};
+use kupenstack_api::resources::{Image, PROJECT_ID, ResourceKind};
 use kupenstack_testkit::sim::{self, Cloud, Entity, Rule, Sim, SimOptions};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -159,6 +161,33 @@ impl World {
 }
 
 /// A namespace, and what tests do in it.
+/// A resource kind whose objects are in namespaces.
+pub(crate) trait Namespaced:
+    ResourceKind
+    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<K> Namespaced for K where
+    K: ResourceKind
+        + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 pub(crate) struct Tenant<'a> {
     pub(crate) world: &'a World,
     pub(crate) client: Client,
@@ -170,8 +199,38 @@ impl Tenant<'_> {
         Api::all(self.client.clone())
     }
 
-    pub(crate) fn images(&self) -> Api<Image> {
+    /// The objects of a kind in the namespace.
+    pub(crate) fn api<K: Namespaced>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    pub(crate) async fn create<K: Namespaced>(&self, name: &str, spec: Value) -> K {
+        self.api().create(&PostParams::default(), &object(name, &spec)).await.unwrap()
+    }
+
+    pub(crate) async fn patch<K: Namespaced>(&self, name: &str, patch: Value) {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+
+    /// Has an object looked at now: a change of its annotations makes a pass.
+    pub(crate) async fn nudge<K: Namespaced>(&self, name: &str) {
+        let value = self.world.number().to_string();
+        self.patch::<K>(name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
+    }
+
+    /// Waits until an object is as declared.
+    pub(crate) async fn ready<K: Namespaced>(&self, name: &str) -> K {
+        until(self.api(), name, is_ready).await
+    }
+
+    /// Waits until an object says this word, and returns its message.
+    pub(crate) async fn says<K: Namespaced>(&self, name: &str, word: &str) -> String {
+        let object: K = until(self.api(), name, |object| shown(object).0 == word).await;
+        shown(&object).1.to_owned()
+    }
+
+    pub(crate) fn images(&self) -> Api<Image> {
+        self.api()
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
@@ -221,27 +280,16 @@ impl Tenant<'_> {
         self.namespaces().patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
 
-    pub(crate) async fn create(&self, name: &str, spec: Value) -> Image {
-        self.images().create(&PostParams::default(), &object(name, &spec)).await.unwrap()
-    }
-
     /// An image that is ready.
     pub(crate) async fn ready_image(&self, name: &str) -> Image {
         let src = self.world.serve(&disk(4096)).await;
-        self.create(name, json!({"src": src, "format": "raw"})).await;
+        self.create::<Image>(name, json!({"src": src, "format": "raw"})).await;
         self.until(name, is_ready).await
     }
 
     pub(crate) async fn edit(&self, name: &str, spec: Value) -> Image {
         let patch = json!({"spec": spec});
         self.images().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap()
-    }
-
-    /// Has an image looked at now: a change of its annotations makes a pass.
-    pub(crate) async fn nudge(&self, name: &str) {
-        let value = self.world.number().to_string();
-        let patch = json!({"metadata": {"annotations": {"test/nudge": value}}});
-        self.images().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
 
     pub(crate) async fn until(&self, name: &str, fits: impl Fn(&Image) -> bool + Send + Sync) -> Image {
