@@ -1,10 +1,13 @@
 //! Subnets in Neutron, on the networks of other objects.
 
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use kupenstack_api::{FINALIZER, resources::Subnet};
+use kupenstack_api::{
+    FINALIZER,
+    resources::{Network, Port, Subnet},
+};
 use kupenstack_testkit::sim::Item;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -15,28 +18,11 @@ use crate::{
     world::{self, Tenant, World},
 };
 
-fn api(tenant: &Tenant<'_>) -> Api<Subnet> {
-    Api::namespaced(tenant.client.clone(), &tenant.name)
-}
-
 /// On network `net`, which may come later.
 async fn create(tenant: &Tenant<'_>, name: &str, range: &str, but: Value) -> Subnet {
     let mut spec = json!({"network": "net", "cidr": range});
     spec.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
-    api(tenant).create(&PostParams::default(), &object(name, &spec)).await.unwrap()
-}
-
-async fn patch(tenant: &Tenant<'_>, name: &str, patch: Value) {
-    api(tenant).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-}
-
-async fn ready(tenant: &Tenant<'_>, name: &str) -> Subnet {
-    until(api(tenant), name, is_ready).await
-}
-
-async fn says(tenant: &Tenant<'_>, name: &str, word: &str) -> String {
-    let subnet = until(api(tenant), name, |subnet| shown(subnet).0 == word).await;
-    shown(&subnet).1.to_owned()
+    tenant.create(name, spec).await
 }
 
 /// The one subnet of a name in Neutron.
@@ -59,32 +45,32 @@ fn posts(tenant: &Tenant<'_>) -> usize {
 async fn k_orc_187_create_minimal_in_any_order() {
     let tenant = world::shared().await.tenant().await;
     create(&tenant, "minimal", "10.0.0.0/24", json!({})).await;
-    assert_eq!(says(&tenant, "minimal", "DependencyNotReady").await, "Network net does not exist");
+    assert_eq!(tenant.says::<Subnet>("minimal", "DependencyNotReady").await, "Network net does not exist");
     assert_eq!(posts(&tenant), 0);
-    network::create(&tenant, "net", json!({})).await;
-    let subnet = ready(&tenant, "minimal").await;
+    tenant.create::<Network>("net", json!({})).await;
+    let subnet = tenant.ready::<Subnet>("minimal").await;
     assert_eq!(subnet.finalizers(), [FINALIZER]);
     let stored = only(tenant.world, "minimal");
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&subnet), tenant.project().await));
-    assert_eq!(stored.text("network_id"), id(&network::ready(&tenant, "net").await));
+    assert_eq!(stored.text("network_id"), id(&tenant.ready::<Network>("net").await));
     assert_eq!(stored.text("description"), mark(&subnet));
     let status = subnet.status.unwrap();
     assert_eq!((status.cidr.as_deref(), status.gateway.as_deref()), (Some("10.0.0.0/24"), Some("10.0.0.1")));
     assert_eq!(posts(&tenant), 1);
-    look::delete(api(&tenant), "minimal").await;
+    look::delete(tenant.api::<Subnet>(), "minimal").await;
     network::delete(&tenant, "net").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_full_declares_everything() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     let but = json!({"description": "front", "gateway": "10.1.0.9", "dhcp": false, "dnsServers": ["10.9.9.9", "10.8.8.8"],
         "allocationPools": [{"start": "10.1.0.50", "end": "10.1.0.60"}],
         "hostRoutes": [{"destination": "10.2.0.0/16", "nextHop": "10.1.0.7"}]});
     let subnet = create(&tenant, "full-4", "10.1.0.0/24", but).await;
     create(&tenant, "full-6", "fd00:1::/64", json!({"ipv6Mode": "SLAAC", "gateway": "None"})).await;
-    ready(&tenant, "full-4").await;
+    tenant.ready::<Subnet>("full-4").await;
     let stored = only(tenant.world, "full-4");
     let of = |name: &str| stored.body[name].clone();
     assert_eq!(of("description"), json!(format!("front {}", mark(&subnet))));
@@ -92,7 +78,7 @@ async fn create_full_declares_everything() {
     assert_eq!(of("dns_nameservers"), json!(["10.9.9.9", "10.8.8.8"]));
     assert_eq!(of("allocation_pools"), json!([{"start": "10.1.0.50", "end": "10.1.0.60"}]));
     assert_eq!(of("host_routes"), json!([{"destination": "10.2.0.0/16", "nexthop": "10.1.0.7"}]));
-    let second = ready(&tenant, "full-6").await;
+    let second = tenant.ready::<Subnet>("full-6").await;
     assert_eq!(second.status.unwrap().gateway, None);
     let stored = only(tenant.world, "full-6");
     let of = |name: &str| stored.body[name].clone();
@@ -105,11 +91,11 @@ async fn create_full_declares_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn update_changes_each_field_and_back() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     let pools = |start: &str| json!([{"start": start, "end": "10.0.0.99"}]);
     let but = json!({"gateway": "10.0.0.1", "allocationPools": pools("10.0.0.10")});
     let subnet = create(&tenant, "edited", "10.0.0.0/24", but).await;
-    ready(&tenant, "edited").await;
+    tenant.ready::<Subnet>("edited").await;
     let path = format!("/v2.0/subnets/{}", only(tenant.world, "edited").id);
     let texts = (format!("new {}", mark(&subnet)), mark(&subnet));
     let route = (
@@ -132,8 +118,8 @@ async fn update_changes_each_field_and_back() {
         for (declared, stored) in [there, back] {
             // of servers, routes and pools Neutron makes no revision, so the requests are counted
             let before = tenant.world.count("PUT", &path);
-            patch(&tenant, "edited", json!({"spec": {field: declared}})).await;
-            ready(&tenant, "edited").await;
+            tenant.patch::<Subnet>("edited", json!({"spec": {field: declared}})).await;
+            tenant.ready::<Subnet>("edited").await;
             let now = only(tenant.world, "edited");
             assert_eq!((&now.body[attribute], tenant.world.count("PUT", &path)), (&stored, before + 1), "{field}");
         }
@@ -159,7 +145,7 @@ async fn update_changes_each_field_and_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_is_refused_by_the_definition(#[case] spec: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
-    let error = api(&tenant).create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
+    let error = tenant.api::<Subnet>().create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
 }
 
@@ -172,7 +158,7 @@ async fn what_neutron_can_not_change_is_refused(#[case] change: Value, #[case] w
     let tenant = world::shared().await.namespace(&[]).await;
     create(&tenant, "fixed", "10.0.0.0/24", json!({"gateway": "10.0.0.1"})).await;
     let change = Patch::Merge(json!({"spec": change}));
-    let error = api(&tenant).patch("fixed", &PatchParams::default(), &change).await.unwrap_err();
+    let error = tenant.api::<Subnet>().patch("fixed", &PatchParams::default(), &change).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
 }
 
@@ -180,24 +166,24 @@ async fn what_neutron_can_not_change_is_refused(#[case] change: Value, #[case] w
 #[tokio::test(flavor = "multi_thread")]
 async fn ranges_that_overlap_are_told_and_go_on_when_the_other_is_gone() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     create(&tenant, "first", "10.0.0.0/16", json!({})).await;
-    ready(&tenant, "first").await;
+    tenant.ready::<Subnet>("first").await;
     create(&tenant, "second", "10.0.1.0/24", json!({})).await;
-    let message = says(&tenant, "second", "InvalidSpec").await;
+    let message = tenant.says::<Subnet>("second", "InvalidSpec").await;
     assert!(message.contains("overlaps with another subnet"), "{message}");
-    look::delete(api(&tenant), "first").await;
+    look::delete(tenant.api::<Subnet>(), "first").await;
     let nudge = tenant.world.number().to_string();
-    patch(&tenant, "second", json!({"metadata": {"annotations": {"test/nudge": nudge}}})).await;
-    ready(&tenant, "second").await;
+    tenant.patch::<Subnet>("second", json!({"metadata": {"annotations": {"test/nudge": nudge}}})).await;
+    tenant.ready::<Subnet>("second").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_repaired_and_told() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     create(&tenant, "drift", "10.0.0.0/24", json!({"gateway": "10.0.0.1"})).await;
-    let subnet = id(&ready(&tenant, "drift").await);
+    let subnet = id(&tenant.ready::<Subnet>("drift").await);
     let now = tenant.world.sim.clock().now();
     let theirs = json!({"gateway_ip": null, "dns_nameservers": ["10.6.6.6"], "enable_dhcp": false});
     let Value::Object(theirs) = theirs else { panic!() };
@@ -216,16 +202,16 @@ async fn drift_is_repaired_and_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn external_deletion_of_the_network_is_made_good_on_the_new_one() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     create(&tenant, "lost", "10.0.0.0/24", json!({})).await;
-    let (before, first) = (id(&network::ready(&tenant, "net").await), id(&ready(&tenant, "lost").await));
+    let (before, first) = (id(&tenant.ready::<Network>("net").await), id(&tenant.ready::<Subnet>("lost").await));
     let now = tenant.world.sim.clock().now();
     {
         let mut cloud = tenant.world.sim.cloud();
         assert!(cloud.neutron.remove(now, "subnets", &first) && cloud.neutron.remove(now, "networks", &before));
     }
-    let again = until(network::api(&tenant), "net", |network| is_ready(network) && id(network) != before).await;
-    until(api(&tenant), "lost", |subnet| is_ready(subnet) && id(subnet) != first).await;
+    let again = until(tenant.api::<Network>(), "net", |network| is_ready(network) && id(network) != before).await;
+    until(tenant.api::<Subnet>(), "lost", |subnet| is_ready(subnet) && id(subnet) != first).await;
     eventually("the subnet on the new network", async || only(tenant.world, "lost").text("network_id") == id(&again))
         .await;
 }
@@ -233,48 +219,66 @@ async fn external_deletion_of_the_network_is_made_good_on_the_new_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_network_is_kept_as_long_as_it_has_subnets() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     create(&tenant, "kept", "10.0.0.0/24", json!({})).await;
-    ready(&tenant, "kept").await;
-    network::api(&tenant).delete("net", &DeleteParams::default()).await.unwrap();
-    assert_eq!(network::says(&tenant, "net", "InUse").await, "used by Subnet kept");
+    tenant.ready::<Subnet>("kept").await;
+    tenant.api::<Network>().delete("net", &DeleteParams::default()).await.unwrap();
+    assert_eq!(tenant.says::<Network>("net", "InUse").await, "used by Subnet kept");
     // one that comes now has to wait
     create(&tenant, "late", "10.1.0.0/24", json!({})).await;
-    assert_eq!(says(&tenant, "late", "DependencyNotReady").await, "Network net is being deleted");
-    api(&tenant).delete("kept", &DeleteParams::default()).await.unwrap();
-    gone(network::api(&tenant), "net").await;
-    until(api(&tenant), "late", |subnet| shown(subnet).1 == "Network net does not exist").await;
+    assert_eq!(tenant.says::<Subnet>("late", "DependencyNotReady").await, "Network net is being deleted");
+    tenant.api::<Subnet>().delete("kept", &DeleteParams::default()).await.unwrap();
+    gone(tenant.api::<Network>(), "net").await;
+    until(tenant.api::<Subnet>(), "late", |subnet| shown(subnet).1 == "Network net does not exist").await;
     assert_eq!(posts(&tenant), 1);
+}
+
+/// Of a port that only names the network, Neutron alone knows which subnet it has its address of.
+#[tokio::test(flavor = "multi_thread")]
+async fn k_orc_378_delete_waits_while_a_port_has_an_address_of_it() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.create::<Network>("net", json!({})).await;
+    create(&tenant, "in-use", "10.0.0.0/24", json!({})).await;
+    let subnet = id(&tenant.ready::<Subnet>("in-use").await);
+    tenant.create::<Port>("user", json!({"network": "net"})).await;
+    tenant.ready::<Port>("user").await;
+    tenant.api::<Subnet>().delete("in-use", &DeleteParams::default()).await.unwrap();
+    let message = tenant.says::<Subnet>("in-use", "InUse").await;
+    assert!(message.contains("One or more ports have an IP allocation from this subnet"), "{message}");
+    look::delete(tenant.api::<Port>(), "user").await;
+    tenant.nudge::<Subnet>("in-use").await;
+    gone(tenant.api::<Subnet>(), "in-use").await;
+    assert!(tenant.world.sim.cloud().neutron.get("subnets", &subnet).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_there_is_adopted_and_stays() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
-    let network = id(&network::ready(&tenant, "net").await);
+    tenant.create::<Network>("net", json!({})).await;
+    let network = id(&tenant.ready::<Network>("net").await);
     let project = tenant.project().await;
     let now = tenant.world.sim.clock().now();
     let theirs = json!({"name": "old", "network_id": network, "cidr": "10.3.0.0/24", "ip_version": 4,
         "gateway_ip": "10.3.0.1", "allocation_pools": [{"start": "10.3.0.2", "end": "10.3.0.254"}]});
     tenant.world.sim.cloud().neutron.add(now, "subnets", &format!("old-{project}"), &project, theirs);
     let spec = json!({"adopt": {"name": "old"}, "dnsServers": ["10.9.9.9"]});
-    api(&tenant).create(&PostParams::default(), &object("taken", &spec)).await.unwrap();
-    let subnet = ready(&tenant, "taken").await;
+    tenant.create::<Subnet>("taken", spec).await;
+    let subnet = tenant.ready::<Subnet>("taken").await;
     assert_eq!(subnet.status.unwrap().cidr.as_deref(), Some("10.3.0.0/24"));
     assert_eq!(only(tenant.world, "old").body["dns_nameservers"], json!(["10.9.9.9"]));
-    look::delete(api(&tenant), "taken").await;
+    look::delete(tenant.api::<Subnet>(), "taken").await;
     assert_eq!(only(tenant.world, "old").text("gateway_ip"), "10.3.0.1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_goes_with_its_subnets_in_one_go() {
     let tenant = world::shared().await.tenant().await;
-    network::create(&tenant, "net", json!({})).await;
+    tenant.create::<Network>("net", json!({})).await;
     for number in 0..3 {
         create(&tenant, &format!("leaving-{number}"), &format!("10.{number}.0.0/24"), json!({})).await;
     }
     for number in 0..3 {
-        ready(&tenant, &format!("leaving-{number}")).await;
+        tenant.ready::<Subnet>(&format!("leaving-{number}")).await;
     }
     let project = tenant.project().await;
     tenant.end().await;
