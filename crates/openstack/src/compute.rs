@@ -1,7 +1,9 @@
-//! Nova: flavors and key pairs, its own services, and whether there are servers.
+//! Nova: servers, flavors and key pairs, and its own services.
 
 mod flavor;
 mod key_pair;
+mod server;
+mod server_action;
 
 use http::Method;
 use serde::Deserialize;
@@ -9,6 +11,8 @@ use serde_json::Value;
 
 pub use flavor::{Flavor, NewFlavor};
 pub use key_pair::KeyPair;
+pub use server::{NewServer, Server, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
+pub use server_action::ServerAction;
 
 use crate::{Client, Error, service::ServiceClient};
 

@@ -1,9 +1,12 @@
-//! Nova's services and servers, Neutron's agents, and what both leave out.
+//! Nova's servers and services, Neutron's agents, and what both leave out.
 
-use serde_json::json;
-use wiremock::ResponseTemplate;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use futures::TryStreamExt;
+use kupenstack_openstack::{NewServer, Server, ServerChanges, ServerFilter};
+use serde_json::{Value, json};
+use wiremock::{Mock, Request, ResponseTemplate, matchers::path};
 
-use crate::support::Cloud;
+use crate::support::{Cloud, log};
 
 /// An answer in the form that was asked for.
 fn at_microversion() -> ResponseTemplate {
@@ -75,4 +78,78 @@ async fn k_orc_187_a_description_that_is_null_is_none() {
     let group = client.network().security_groups().get("g7").await.unwrap().unwrap();
     assert_eq!([flavor.description, network.description, network.dns_domain, group.description], [const { None }; 4]);
     assert_eq!((network.mtu, network.port_security_enabled, group.stateful), (None, None, None));
+}
+
+fn server(id: &str, name: &str) -> Value {
+    json!({"id": id, "name": name, "tenant_id": "p1", "status": "ACTIVE", "image": "", "metadata": {},
+        "flavor": {"original_name": "small", "vcpus": 1, "ram": 512, "disk": 1}, "created": "2026-11-28T10:00:00Z"})
+}
+
+#[tokio::test]
+async fn servers_are_listed_by_the_whole_of_their_names() {
+    let cloud = Cloud::start().await;
+    let listed = json!({"servers": [server("1", "web.1"), server("2", "webx1"), server("3", "WEB.1")]});
+    cloud.answer("GET", "/v2.1/servers/detail", at_microversion().set_body_json(listed)).await;
+    let compute = cloud.client().compute();
+    let filter = ServerFilter { name: Some("web.1".to_owned()) };
+    let found: Vec<Server> = compute.list_servers(&filter).try_collect().await.unwrap();
+    assert_eq!(found.iter().map(|server| server.id.as_str()).collect::<Vec<_>>(), ["1"]);
+    let all: Vec<Server> = compute.survey_servers().try_collect().await.unwrap();
+    assert_eq!(all.len(), 3);
+    let asked = cloud.requests("GET", "/v2.1/servers/detail").await;
+    let asked: Vec<_> = asked.iter().map(|request| request.url.query().unwrap()).collect();
+    let paged = "limit=1000&sort_key=uuid&sort_dir=asc";
+    assert_eq!(asked, [format!("{paged}&name=%5Eweb.1%24"), format!("{paged}&all_tenants=1")]);
+}
+
+/// From 2.45 on there is no address of what was made, and what a change is answered with is half a server.
+#[tokio::test]
+async fn gophercloud_3542_what_an_answer_lacks_is_read_elsewhere() {
+    let cloud = Cloud::start().await;
+    let made =
+        json!({"server": {"id": "s1", "links": [], "OS-DCF:diskConfig": "MANUAL", "adminPass": "correct-horse"}});
+    let accepted = ResponseTemplate::new(202).insert_header("openstack-api-version", "compute 2.61");
+    cloud.answer("POST", "/v2.1/servers", accepted.set_body_json(made)).await;
+    cloud.answer("PUT", "/v2.1/servers/s1", at_microversion().set_body_json(json!({"server": {"id": "s1"}}))).await;
+    let whole = json!({"server": server("s1", "web")});
+    cloud.answer("GET", "/v2.1/servers/s1", at_microversion().set_body_json(whole)).await;
+    let compute = cloud.client().compute();
+    assert_eq!(compute.create_server(&new_server()).await.unwrap(), "s1");
+    let changes = ServerChanges { name: Some("web".to_owned()), ..ServerChanges::default() };
+    assert_eq!(compute.update_server("s1", &changes).await.unwrap().name, "web");
+    assert!(!log().contains("correct-horse"), "the password of root is not for a log");
+}
+
+const USER_DATA: &[u8] = b"#cloud-config\npassword: battery-staple\n";
+
+fn new_server() -> NewServer {
+    NewServer {
+        name: "web".to_owned(),
+        description: Some("for all".to_owned()),
+        flavor_id: "f".to_owned(),
+        image_id: "i".to_owned(),
+        key_name: None,
+        ports: vec!["port".to_owned()],
+        user_data: Some(USER_DATA.to_vec()),
+        metadata: [("a".to_owned(), "b".to_owned())].into(),
+    }
+}
+
+/// A schema's complaint quotes all that it was given.
+#[tokio::test]
+async fn user_data_is_in_no_error_and_no_log() {
+    let cloud = Cloud::start().await;
+    let echo = |request: &Request| {
+        let said = String::from_utf8_lossy(&request.body).into_owned();
+        let body = json!({"badRequest": {"code": 400, "message": format!("Invalid input: {said}")}});
+        ResponseTemplate::new(400).set_body_json(body)
+    };
+    Mock::given(path("/v2.1/servers")).respond_with(echo).mount(&cloud.server).await;
+    let error = cloud.client().compute().create_server(&new_server()).await.unwrap_err();
+    let encoded = BASE64_STANDARD.encode(USER_DATA);
+    let sent = cloud.requests("POST", "/v2.1/servers").await[0].body_json::<Value>().unwrap();
+    assert_eq!(sent["server"]["user_data"], encoded.as_str());
+    assert_eq!(sent["server"]["networks"], json!([{"port": "port"}]));
+    let told = format!("{error} {error:?} {:?} {}", new_server(), log());
+    assert!(told.contains("Invalid input") && !told.contains(&encoded) && !told.contains("battery-staple"), "{error}");
 }
