@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub use flavor::{Flavor, NewFlavor};
 pub use key_pair::KeyPair;
-pub use server::{NewServer, Server, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
+pub use server::{NewServer, Server, ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
 pub use server_action::ServerAction;
 
 use crate::{Client, Error, service::ServiceClient};

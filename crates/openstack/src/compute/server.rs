@@ -53,6 +53,32 @@ pub struct Server {
     pub fault: Option<ServerFault>,
     /// When it was asked for, as Nova writes it (RFC 3339).
     pub created: String,
+    /// When it first came up on the host that it is on; none before that.
+    #[serde(rename = "OS-SRV-USG:launched_at", default)]
+    pub launched: Option<String>,
+    /// Its addresses by the names of its networks.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, Vec<ServerAddress>>,
+}
+
+/// An address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ServerAddress {
+    /// The address itself.
+    pub addr: String,
+    /// `fixed` if it is of the network, `floating` if others are led to that one.
+    #[serde(rename = "OS-EXT-IPS:type", default)]
+    pub kind: String,
+    /// The MAC of the port that it is of.
+    #[serde(rename = "OS-EXT-IPS-MAC:mac_addr", default)]
+    pub mac_address: String,
+}
+
+impl ServerAddress {
+    /// Whether it is a floating IP.
+    pub fn is_floating(&self) -> bool {
+        self.kind == "floating"
+    }
 }
 
 /// A flavor as a server remembers it, which the flavor's end does not change. Its id is not among it.

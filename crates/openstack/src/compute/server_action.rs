@@ -19,6 +19,8 @@ pub enum ServerAction {
     Suspend,
     /// Takes it up again: from `SUSPENDED` to `ACTIVE`.
     Resume,
+    /// Lets it go on: from `PAUSED` to `ACTIVE`.
+    Unpause,
     /// Restarts it.
     Reboot {
         /// Whether by its power, instead of asking it to.
@@ -42,6 +44,7 @@ impl ServerAction {
             Self::Stop => json!({"os-stop": null}),
             Self::Suspend => json!({"suspend": null}),
             Self::Resume => json!({"resume": null}),
+            Self::Unpause => json!({"unpause": null}),
             Self::Reboot { hard } => json!({"reboot": {"type": if *hard { "HARD" } else { "SOFT" }}}),
             Self::Resize { flavor_id } => json!({"resize": {"flavorRef": flavor_id}}),
             Self::ConfirmResize => json!({"confirmResize": null}),
