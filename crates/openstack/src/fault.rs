@@ -9,6 +9,9 @@ use crate::ErrorKind;
 /// The longest message that is kept, in characters: it has to fit a condition and an event.
 const LONGEST_MESSAGE: usize = 512;
 
+/// How many characters tell a part of a secret from other text.
+const RECOGNIZED: usize = 16;
+
 /// What an error answer says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -139,7 +142,17 @@ fn redacted(message: String, secrets: &[SecretString]) -> String {
         .iter()
         .map(ExposeSecret::expose_secret)
         .filter(|secret| !secret.is_empty())
-        .fold(message, |message, secret| message.replace(secret, "***"))
+        .fold(message, |message, secret| without_cut(message.replace(secret, "***"), secret))
+}
+
+/// A long secret may be told in part, where it or the answer was cut: nothing of the rest is kept then.
+fn without_cut(mut message: String, secret: &str) -> String {
+    let begun = secret.get(..RECOGNIZED).and_then(|beginning| message.find(beginning));
+    if let Some(place) = begun {
+        message.truncate(place);
+        message.push_str("***");
+    }
+    message
 }
 
 fn bounded(message: String) -> String {

@@ -84,8 +84,8 @@ impl Compute {
         self.service.post(&["servers", id, "os-interface"], &body).await.map(drop)
     }
 
-    /// Has a server's port disconnected, which takes a while. The port stays. False if the server is not connected by
-    /// it, or is not there.
+    /// Has a server's port disconnected, which takes a while; the port stays. False if there is no such server. Nova takes
+    /// it also for a port that the server is not connected by.
     pub async fn detach_port(&self, id: &str, port_id: &str) -> Result<bool, Error> {
         self.service.delete(&["servers", id, "os-interface", port_id]).await
     }

@@ -139,3 +139,14 @@ fn a_secret_that_is_echoed_is_not_repeated() {
     let fault = Fault::read(StatusCode::BAD_REQUEST, body.as_bytes(), &["hunter2".to_owned().into()]);
     assert_eq!(fault.message, "Invalid input for field 'password': '***' is too short");
 }
+
+/// An answer of which we read the beginning only, and one that shortens what it quotes.
+#[test]
+fn of_a_secret_that_is_cut_off_nothing_is_told() {
+    let secret = "0123456789abcdef".repeat(8);
+    for part in [&secret[..100], &secret[..RECOGNIZED]] {
+        let body = format!(r#"{{"badRequest": {{"code": 400, "message": "Value: {secret}. '{part}"#);
+        let fault = Fault::read(StatusCode::BAD_REQUEST, body.as_bytes(), &[secret.clone().into()]);
+        assert_eq!(fault.message, r#"{"badRequest": {"code": 400, "message": "Value: ***. '***"#);
+    }
+}

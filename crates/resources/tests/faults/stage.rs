@@ -177,6 +177,7 @@ impl Stage {
         Census::from([
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
+            ("servers", cloud.nova.servers().count()),
             ("networks", cloud.neutron.all("networks").count()),
             ("ports", ports.filter(|port| !port.text("device_owner").starts_with("network:")).count()),
             ("subnets", cloud.neutron.all("subnets").count()),

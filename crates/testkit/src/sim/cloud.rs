@@ -17,7 +17,7 @@ use super::{
     neutron::Neutron,
     nova::Nova,
     quota::Quotas,
-    service::{Access, AnyService, Call, Caller, Found, Service, Version},
+    service::{Access, AnyService, Call, Caller, Found, Peers, Service, Version},
 };
 
 /// Everything the cloud holds. A test may look at it and change it behind the services' backs.
@@ -50,6 +50,14 @@ pub(super) struct Plan {
     pub(super) effects: Vec<Effect>,
 }
 
+/// A service with what a request to it needs.
+struct Reached<'a> {
+    service: &'a mut dyn AnyService,
+    peers: Option<Peers<'a>>,
+    ids: &'a mut Ids,
+    base: &'a str,
+}
+
 /// The header of microversions.
 const API_VERSION: &str = "openstack-api-version";
 
@@ -79,17 +87,17 @@ impl Cloud {
         self.keystone.replaced(empty);
     }
 
-    /// A service by its prefix.
-    fn service(&mut self, prefix: &str) -> Option<(&mut dyn AnyService, &mut Ids, &str)> {
+    /// A service by its prefix, with those that it asks in its turn.
+    fn service(&mut self, prefix: &str) -> Option<Reached<'_>> {
         let Self { keystone, glance, nova, neutron, ids, base, .. } = self;
-        let service: &mut dyn AnyService = match prefix {
-            Keystone::TYPE => keystone,
-            Glance::TYPE => glance,
-            Nova::TYPE => nova,
-            Neutron::TYPE => neutron,
+        let (service, peers): (&mut dyn AnyService, _) = match prefix {
+            Keystone::TYPE => (keystone, None),
+            Glance::TYPE => (glance, None),
+            Nova::TYPE => (nova, Some(Peers { glance, neutron })),
+            Neutron::TYPE => (neutron, None),
             _ => return None,
         };
-        Some((service, ids, base))
+        Some(Reached { service, peers, ids, base })
     }
 
     /// Lets happen what has fallen due, in its order.
@@ -104,15 +112,16 @@ impl Cloud {
         self.advance(now);
     }
 
-    /// In Nova and Neutron, nothing falls due.
+    /// In Neutron, nothing falls due.
     fn advance(&mut self, now: Timestamp) {
         Service::advance(&mut self.keystone, now);
         Service::advance(&mut self.glance, now);
+        self.nova.pass_time(now, &mut self.neutron);
     }
 
     /// Whether a request's body is to be handed over as it comes.
     pub(super) fn is_streamed(&mut self, request: &Request) -> bool {
-        let found = self.service(prefix(request)).map(|(service, ..)| find(service, request));
+        let found = self.service(prefix(request)).map(|reached| find(reached.service, request));
         matches!(found, Some(Ok(Found { streamed: true, .. })))
     }
 
@@ -120,7 +129,8 @@ impl Cloud {
     pub(super) fn arrive(&mut self, request: &Request) -> Plan {
         self.settle();
         let at = self.clock.now();
-        let found = self.service(prefix(request)).map(|(service, ..)| (service.service_type(), find(service, request)));
+        let found = self.service(prefix(request));
+        let found = found.map(|Reached { service, .. }| (service.service_type(), find(service, request)));
         let (service, template) = match found {
             Some((service, Ok(found))) => (service, found.template),
             Some((service, Err(_))) => (service, ""),
@@ -188,7 +198,7 @@ impl Cloud {
             other => Refusal::new(other, other.canonical_reason().unwrap_or_default()),
         };
         match self.service(prefix(request)) {
-            Some((service, ..)) => service.refuse(request, &refusal),
+            Some(reached) => reached.service.refuse(request, &refusal),
             None => Answer::empty(status),
         }
     }
@@ -235,7 +245,7 @@ impl Cloud {
         let authenticated = self.authenticate(request, now);
         // what only reads is limited by none
         let quotas = if reads(request) { Quotas::default() } else { self.quotas.under(&self.keystone) };
-        let Some((service, ids, base)) = self.service(prefix(request)) else {
+        let Some(Reached { service, peers, ids, base }) = self.service(prefix(request)) else {
             return Err(Refusal::not_found("Not Found"));
         };
         let found = find(service, request)?;
@@ -251,7 +261,7 @@ impl Cloud {
         let microversion = microversions.map(|known| known.negotiate(service.service_type(), asked)).transpose()?;
         let (template, params) = (found.template, found.params.clone());
         let quotas = &quotas;
-        let mut call = Call { request, template, params, caller, now, as_of, base, microversion, ids, quotas };
+        let mut call = Call { request, template, params, caller, now, as_of, base, microversion, ids, quotas, peers };
         work(service, &found, &mut call)
     }
 
@@ -265,7 +275,7 @@ impl Cloud {
 
     fn refused(&mut self, request: &Request, refusal: &Refusal) -> Answer {
         match self.service(prefix(request)) {
-            Some((service, ..)) => service.refuse(request, refusal),
+            Some(reached) => reached.service.refuse(request, refusal),
             None => Answer::empty(refusal.status),
         }
     }

@@ -49,7 +49,7 @@ pub use self::{
     journal::{Entry, Journal},
     keystone::{Entity, Keystone},
     neutron::{Item, Neutron},
-    nova::{Flavor, KeyPair, Nova},
+    nova::{Flavor, KeyPair, Nova, Server, ServerFault},
     quota::Quotas,
     service::{Access, Call, Caller, Microversions, Route, Service, Version},
     table::{Row, Table},
@@ -75,6 +75,8 @@ pub struct SimOptions {
     /// How long an image is `saving` after its last byte has come. Glance does not answer before; here it does, so
     /// that no test has to wait, and the state is seen.
     pub saving: Duration,
+    /// How long whatever Nova does with a server takes. Without, it is done when the server is looked at again.
+    pub build_time: Duration,
     /// How many requests the journal remembers.
     pub journal: usize,
     /// For how long it is remembered what lists were: see [`Effect::Stale`].
@@ -96,6 +98,7 @@ impl Default for SimOptions {
             token_life: Duration::from_hours(1),
             latency: Duration::ZERO,
             saving: Duration::ZERO,
+            build_time: Duration::ZERO,
             journal: 100_000,
             history: Duration::from_mins(1),
             keep_data: 1 << 20,

@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 
 use super::{
+    glance::Glance,
     http::{Answer, Outcome, Refusal, Request},
     ids::Ids,
+    neutron::Neutron,
     quota::Quotas,
 };
 
@@ -157,6 +159,13 @@ pub struct Call<'a> {
     pub ids: &'a mut Ids,
     /// What projects may have.
     pub quotas: &'a Quotas,
+    pub(super) peers: Option<Peers<'a>>,
+}
+
+/// The services that the called one asks in its turn, if it asks any.
+pub(super) struct Peers<'a> {
+    pub(super) glance: &'a Glance,
+    pub(super) neutron: &'a mut Neutron,
 }
 
 impl Call<'_> {

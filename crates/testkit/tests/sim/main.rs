@@ -8,4 +8,5 @@ mod life;
 mod network;
 mod nova;
 mod scale;
+mod servers;
 mod support;

@@ -5,16 +5,20 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use kupenstack_openstack::{Image, ImageFilter};
 use kupenstack_testkit::sim::{self, Sim, SimOptions};
+use tokio::sync::Mutex;
 
 use crate::support::{admin, member};
 
 /// What this process has computed so far, of all its threads: a bound that a busy machine does not break.
-fn processor_millis() -> u64 {
+pub(crate) fn processor_millis() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
     ticks * 10
 }
+
+/// Held by tests of this sort, which would be counted with each other.
+pub(crate) static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// The memory that this process holds, in MB.
 fn resident() -> u64 {
@@ -27,6 +31,7 @@ fn resident() -> u64 {
 async fn a_hundred_thousand_images_are_no_burden() {
     const IMAGES: usize = 100_000;
     const PROJECTS: usize = 1_000;
+    let _alone = ALONE.lock().await;
     let sim = Sim::start(SimOptions { history: Duration::ZERO, ..SimOptions::default() });
     let admin = admin(&sim);
     let image = member(&sim, &admin, "shop").image();

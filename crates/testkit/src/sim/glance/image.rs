@@ -113,7 +113,7 @@ impl Image {
         }
     }
 
-    pub(super) fn is_visible_to(&self, caller: &Caller) -> bool {
+    pub(in crate::sim) fn is_visible_to(&self, caller: &Caller) -> bool {
         let everyone = matches!(self.visibility.as_str(), "public" | "community");
         let shared = self.visibility == "shared" && self.members.contains_key(caller.project());
         everyone || shared || owns(caller, &self.owner)

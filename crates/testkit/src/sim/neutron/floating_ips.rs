@@ -14,7 +14,7 @@ use super::{
 use crate::sim::{http::Refusal, service::Call};
 
 const FLOATING_NETWORK: &str = "floating_network_id";
-const ADDRESS: &str = "floating_ip_address";
+pub(super) const ADDRESS: &str = "floating_ip_address";
 const PORT: &str = "port_id";
 const FIXED: &str = "fixed_ip_address";
 const ROUTER: &str = "router_id";

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod convert;
+mod devices;
 mod floating_ips;
 mod groups;
 mod interfaces;

@@ -32,7 +32,7 @@ pub(super) const PORT_GROUPS: &str = "security_groups";
 const PAIRS: &str = "allowed_address_pairs";
 pub(super) const MAC: &str = "mac_address";
 pub(super) const SECURITY: &str = "port_security_enabled";
-const HOST: &str = "binding:host_id";
+pub(super) const HOST: &str = "binding:host_id";
 
 /// As many as Neutron allows unless it is configured otherwise.
 const MOST_PAIRS: usize = 10;

@@ -146,7 +146,7 @@ impl Flavor {
     }
 }
 
-fn invalid(field: &str, value: &Value, problem: &str) -> Refusal {
+pub(super) fn invalid(field: &str, value: &Value, problem: &str) -> Refusal {
     Refusal::bad_request(format!("Invalid input for field/attribute {field}. Value: {value}. {value} {problem}"))
 }
 

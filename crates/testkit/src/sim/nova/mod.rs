@@ -1,15 +1,21 @@
-//! Nova v2.1: flavors with their extra specs, and key pairs.
+//! Nova v2.1: servers, flavors with their extra specs, and key pairs.
 
 mod extra_specs;
 mod flavor;
 mod flavors;
 mod key_pairs;
+mod servers;
 
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub use self::{flavor::Flavor, key_pairs::KeyPair};
+use self::servers::{Detail, Servers};
+pub use self::{
+    flavor::Flavor,
+    key_pairs::KeyPair,
+    servers::{Server, ServerFault},
+};
 use super::{
     SimOptions,
     http::{Answer, Refusal, Request},
@@ -21,6 +27,7 @@ use super::{
 pub struct Nova {
     flavors: Table<Flavor>,
     key_pairs: Table<KeyPair>,
+    servers: Servers,
 }
 
 /// From 2.86 on, Nova knows which values extra specs may have. That is not simulated.
@@ -36,7 +43,11 @@ const WITH_NUMBER_FOR_NO_SWAP: Version = (2, 75);
 
 impl Nova {
     pub(super) fn new(options: &SimOptions) -> Self {
-        Self { flavors: Table::new(options.history), key_pairs: Table::new(options.history) }
+        Self {
+            flavors: Table::new(options.history),
+            key_pairs: Table::new(options.history),
+            servers: Servers::new(options),
+        }
     }
 
     /// All flavors, the oldest first.
@@ -96,6 +107,19 @@ impl Service for Nova {
         Route::new("POST", "/v2.1/os-keypairs", Self::create_key_pair),
         Route::new("GET", "/v2.1/os-keypairs/{keypair_name}", Self::show_key_pair),
         Route::new("DELETE", "/v2.1/os-keypairs/{keypair_name}", Self::delete_key_pair),
+        Route::new("GET", "/v2.1/servers", |it, call| it.list_servers(call, Detail::Brief)),
+        Route::new("GET", "/v2.1/servers/detail", |it, call| it.list_servers(call, Detail::Whole)),
+        Route::new("POST", "/v2.1/servers", Self::create_server),
+        Route::new("GET", "/v2.1/servers/{server_id}", Self::show_server),
+        Route::new("PUT", "/v2.1/servers/{server_id}", Self::update_server),
+        Route::new("DELETE", "/v2.1/servers/{server_id}", Self::delete_server),
+        Route::new("POST", "/v2.1/servers/{server_id}/action", Self::act_on_server),
+        Route::new("GET", "/v2.1/servers/{server_id}/metadata", Self::show_metadata),
+        Route::new("POST", "/v2.1/servers/{server_id}/metadata", Self::add_metadata),
+        Route::new("DELETE", "/v2.1/servers/{server_id}/metadata/{key}", Self::remove_metadata),
+        Route::new("GET", "/v2.1/servers/{server_id}/os-interface", Self::list_attachments),
+        Route::new("POST", "/v2.1/servers/{server_id}/os-interface", Self::attach),
+        Route::new("DELETE", "/v2.1/servers/{server_id}/os-interface/{port_id}", Self::detach),
     ];
 
     /// One key that says what is wrong, with the code and the words in it.
@@ -143,16 +167,23 @@ fn speaks(call: &Call<'_>, version: Version) -> bool {
 fn page<T>(call: &Call<'_>, found: &mut Vec<T>, marker_of: impl Fn(&T) -> &str) -> Result<Option<Value>, Refusal> {
     if let Some(marker) = call.request.query("marker") {
         let place = found.iter().position(|item| marker_of(item) == marker);
-        let place = place.ok_or_else(|| Refusal::bad_request(format!("marker [{marker}] not found")))?;
+        let place = place.ok_or_else(|| no_marker(marker))?;
         found.drain(..=place);
     }
     let limit = limit(call)?;
     found.truncate(limit);
     // a full page may be the last one; Nova does not look
-    Ok(found.last().filter(|_| found.len() == limit).map(|last| {
-        let query = call.request.query_with(&[("marker", marker_of(last))]);
-        json!([{"rel": "next", "href": format!("{}{}?{query}", call.base, call.request.path)}])
-    }))
+    Ok(found.last().filter(|_| found.len() == limit).map(|last| next_page(call, marker_of(last))))
+}
+
+/// The links of a list to what comes after this.
+fn next_page(call: &Call<'_>, marker: &str) -> Value {
+    let query = call.request.query_with(&[("marker", marker)]);
+    json!([{"rel": "next", "href": format!("{}{}?{query}", call.base, call.request.path)}])
+}
+
+fn no_marker(marker: &str) -> Refusal {
+    Refusal::bad_request(format!("marker [{marker}] not found"))
 }
 
 fn limit(call: &Call<'_>) -> Result<usize, Refusal> {

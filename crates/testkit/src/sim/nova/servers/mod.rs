@@ -1,0 +1,252 @@
+//! Servers: what they go through, where they find room, and what a test does behind Nova's back.
+
+mod actions;
+mod changes;
+mod create;
+mod list;
+mod ports;
+mod server;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+
+use self::server::{ACTIVE, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
+pub use self::server::{Server, ServerFault};
+use super::{Flavor, Nova};
+use crate::sim::{
+    SimOptions,
+    clock::later,
+    http::Refusal,
+    neutron::Neutron,
+    service::{Call, Peers},
+    table::Table,
+};
+
+/// How much of a server is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What a list without details has.
+    Brief,
+    /// What a change is answered with.
+    Changed,
+    /// All of it.
+    Whole,
+}
+
+/// Nova's servers, and what is being done with them.
+pub(super) struct Servers {
+    all: Table<Server>,
+    /// What is being done, by when it is.
+    due: BTreeMap<(Timestamp, u64), Due>,
+    steps: u64,
+    /// Servers and those of their ports that are being disconnected, by when they are.
+    detaching: BTreeMap<(Timestamp, u64), (String, String)>,
+    /// Servers that a test has taken away, whose ports are still to be disconnected.
+    vanished: Vec<String>,
+    /// How many servers find a host; none for as many as there are.
+    room: Option<usize>,
+    takes: Duration,
+}
+
+/// Something that is done with a server, unless something else is by then.
+struct Due {
+    server: String,
+    task: Option<&'static str>,
+    step: Step,
+}
+
+/// What comes of it.
+enum Step {
+    /// It runs, if it found a host.
+    Build,
+    /// It is in this state.
+    Become(&'static str),
+    /// It waits with another flavor.
+    Resize(Box<Flavor>),
+    /// It keeps the flavor that it has.
+    Confirm,
+    /// It has the flavor that it had.
+    Revert,
+    /// It is gone.
+    Delete,
+}
+
+/// The name of the one host.
+const HOST: &str = "node1";
+/// Nova's words, with what they end in.
+const NO_HOST: &str = "No valid host was found. ";
+/// The index of servers that have a host.
+const PLACED: &str = "placed";
+
+impl Servers {
+    pub(super) fn new(options: &SimOptions) -> Self {
+        Self {
+            all: Table::new(options.history),
+            due: BTreeMap::new(),
+            steps: 0,
+            detaching: BTreeMap::new(),
+            vanished: Vec::new(),
+            room: None,
+            takes: options.build_time,
+        }
+    }
+
+    /// A host for one more server.
+    fn free_host(&self) -> Option<String> {
+        let has_room = self.room.is_none_or(|room| self.all.by(PLACED, "").count() < room);
+        has_room.then(|| HOST.to_owned())
+    }
+
+    /// Begins to do something with a server.
+    fn begin(&mut self, now: Timestamp, mut server: Server, task: Option<&'static str>, step: Step) {
+        server.task_state = task;
+        server.updated_at = now;
+        self.steps += 1;
+        self.due.insert((later(now, self.takes), self.steps), Due { server: server.id.clone(), task, step });
+        self.all.put(now, server);
+    }
+
+    /// Begins to disconnect a server's port, whatever else is done with the server.
+    fn begin_to_detach(&mut self, now: Timestamp, server: &str, port: &str) {
+        self.steps += 1;
+        let at = (later(now, self.takes), self.steps);
+        self.detaching.insert(at, (server.to_owned(), port.to_owned()));
+    }
+
+    fn put(&mut self, now: Timestamp, mut server: Server) {
+        server.updated_at = now;
+        self.all.put(now, server);
+    }
+
+    /// What was begun is done. Whatever was begun with the server since has taken its place.
+    fn end(&mut self, now: Timestamp, due: Due, neutron: &mut Neutron) {
+        let Some(mut server) = self.all.get(&due.server).filter(|server| server.task_state == due.task).cloned() else {
+            return;
+        };
+        let server = std::sync::Arc::make_mut(&mut server);
+        server.task_state = None;
+        match due.step {
+            Step::Build if server.host.is_some() => server.launch(now),
+            Step::Build => server.fail(now, NO_HOST),
+            Step::Become(state) => server.vm_state = state,
+            Step::Resize(flavor) => {
+                let former = std::mem::replace(&mut server.flavor, *flavor);
+                server.former = Some((former, server.vm_state));
+                server.vm_state = RESIZED;
+            }
+            Step::Confirm => {
+                if let Some((_, state)) = server.former.take() {
+                    server.vm_state = state;
+                }
+            }
+            Step::Revert => {
+                if let Some((flavor, state)) = server.former.take() {
+                    (server.flavor, server.vm_state) = (flavor, state);
+                }
+            }
+            Step::Delete => return self.remove(now, &due.server, neutron),
+        }
+        self.put(now, server.clone());
+    }
+
+    fn remove(&mut self, now: Timestamp, id: &str, neutron: &mut Neutron) {
+        self.all.remove(now, id);
+        disconnect_all(now, id, neutron);
+    }
+}
+
+/// Ports stay when their server goes.
+fn disconnect_all(now: Timestamp, server: &str, neutron: &mut Neutron) {
+    let ports: Vec<String> = neutron.ports_of_server(server).map(|port| port.id.clone()).collect();
+    for port in ports {
+        neutron.disconnect(now, &port);
+    }
+}
+
+impl Nova {
+    /// Lets happen what has fallen due.
+    pub(in crate::sim) fn pass_time(&mut self, now: Timestamp, neutron: &mut Neutron) {
+        for server in std::mem::take(&mut self.servers.vanished) {
+            disconnect_all(now, &server, neutron);
+        }
+        while let Some(due) = self.servers.detaching.first_entry().filter(|due| due.key().0 <= now) {
+            let ((at, _), (server, port)) = due.remove_entry();
+            if neutron.ports_of_server(&server).any(|own| own.id == port) {
+                neutron.disconnect(at, &port);
+            }
+        }
+        while let Some(due) = self.servers.due.first_entry().filter(|due| due.key().0 <= now) {
+            let ((at, _), due) = due.remove_entry();
+            self.servers.end(at, due, neutron);
+        }
+    }
+
+    /// All servers, the oldest first.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.all.all().map(|server| &**server)
+    }
+
+    /// A server by its id.
+    pub fn server(&self, id: &str) -> Option<&Server> {
+        self.servers.all.get(id).map(|server| &**server)
+    }
+
+    /// Puts a server there, or another in its place, as if somebody had made it so.
+    pub fn put_server(&mut self, now: Timestamp, server: Server) {
+        self.servers.put(now, server);
+    }
+
+    /// Changes a server as if somebody had done so. False if there is none.
+    pub fn edit_server(&mut self, now: Timestamp, id: &str, edit: impl FnOnce(&mut Server)) -> bool {
+        let Some(mut server) = self.server(id).cloned() else { return false };
+        edit(&mut server);
+        self.put_server(now, server);
+        true
+    }
+
+    /// Takes a server away as if somebody had deleted it; its ports are free at the next look at the cloud. False if
+    /// there is none.
+    pub fn remove_server(&mut self, now: Timestamp, id: &str) -> bool {
+        let is_there = self.servers.all.remove(now, id).is_some();
+        if is_there {
+            self.servers.vanished.push(id.to_owned());
+        }
+        is_there
+    }
+
+    /// Has a server go wrong, whatever is being done with it. False if there is none.
+    pub fn fail_server(&mut self, now: Timestamp, id: &str, message: &str) -> bool {
+        self.edit_server(now, id, |server| server.fail(now, message))
+    }
+
+    /// Sets how many servers find a host, those counted that have one: of more, each ends in an error. None is as many
+    /// as there are.
+    pub fn set_room(&mut self, room: Option<usize>) {
+        self.servers.room = room;
+    }
+
+    /// The server that a call is about, if the caller may see it.
+    fn own_server(&self, call: &Call<'_>) -> Result<Server, Refusal> {
+        let server = self.server(call.param(0)).filter(|server| server.is_visible_to(&call.caller));
+        server.cloned().ok_or_else(|| no_server(call))
+    }
+}
+
+fn no_server(call: &Call<'_>) -> Refusal {
+    Refusal::not_found(format!("Instance {} could not be found.", call.param(0)))
+}
+
+/// The services that Nova asks. They are taken from the call, so that both can be used.
+fn peers<'a>(call: &mut Call<'a>) -> Result<Peers<'a>, Refusal> {
+    call.peers.take().ok_or_else(|| {
+        let words = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log \
+                     if possible.";
+        Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, words)
+    })
+}
+
+/// A request in a state that does not allow for it.
+fn wrong_state(action: &str, server: &Server, attribute: &str, state: &str) -> Refusal {
+    Refusal::conflict(format!("Cannot '{action}' instance {} while it is in {attribute} {state}", server.id))
+}
