@@ -28,6 +28,9 @@ struct Arguments {
     /// How long an image is saving after its last byte, in seconds.
     #[arg(long, default_value_t = 0)]
     saving: u64,
+    /// How long whatever Nova does with a server takes, in seconds.
+    #[arg(long, default_value_t = 0)]
+    build_time: u64,
     /// How long a token lives, in seconds.
     #[arg(long, default_value_t = 3600)]
     token_life: u64,
@@ -44,6 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seed: arguments.seed,
         latency: Duration::from_millis(arguments.latency),
         saving: Duration::from_secs(arguments.saving),
+        build_time: Duration::from_secs(arguments.build_time),
         token_life: Duration::from_secs(arguments.token_life),
         keep_data: 64 << 20,
         ..SimOptions::default()

@@ -129,6 +129,8 @@ async fn a_server_lives_and_dies() {
     assert!(shop.admin.compute().any_server().await.unwrap());
     assert_eq!(shop.sim.cloud().nova.server(&id).unwrap().user_data.as_deref(), Some("I2Nsb3VkLWNvbmZpZw=="));
 
+    let bound = shop.admin.network().ports().get(&port).await.unwrap().unwrap();
+    assert_eq!((bound.host_id.as_deref(), bound.vif_type.as_deref()), (Some("node1"), Some("ovs")));
     let taken = ports.get(&port).await.unwrap().unwrap();
     assert_eq!(
         (taken.device_id.as_str(), taken.device_owner.as_str(), taken.status.as_str()),
@@ -214,4 +216,21 @@ async fn nobody_has_the_servers_of_others() {
     let seen: Vec<Server> = shop.admin.compute().survey_servers().try_collect().await.unwrap();
     assert_eq!((seen.len(), seen[0].host.as_deref(), seen[0].name.as_str()), (1, Some("node1"), "web"));
     assert!(shop.admin.compute().delete_server(&id).await.unwrap());
+}
+
+#[tokio::test]
+async fn servers_outlive_their_project() {
+    let shop = shop().await;
+    let port = shop.port().await;
+    let id = shop.make(&NewServer { ports: vec![port.clone()], ..new_server("web") }).await;
+    let now = shop.sim.clock().now();
+    assert!(shop.sim.cloud().keystone.remove(now, "projects", "project-shop"));
+    assert!(shop.client.compute().get_server(&id).await.is_err());
+    let admin = shop.admin.compute();
+    assert_eq!(admin.get_server(&id).await.unwrap().unwrap().project_id, "project-shop");
+    assert_eq!(admin.attached_ports(&id).await.unwrap(), [port.as_str()]);
+    assert!(admin.detach_port(&id, &port).await.unwrap());
+    admin.attach_port(&id, &port).await.unwrap();
+    assert!(admin.delete_server(&id).await.unwrap());
+    assert_eq!(shop.admin.network().ports().get(&port).await.unwrap().unwrap().host_id.as_deref(), Some(""));
 }

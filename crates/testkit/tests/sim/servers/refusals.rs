@@ -6,7 +6,6 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::{new_server, resize, shop};
-use crate::support::member;
 
 #[rstest]
 #[case::flavor(NewServer { flavor_id: "nil".to_owned(), ..new_server("web") }, "Flavor nil could not be found.")]
@@ -151,19 +150,4 @@ async fn a_server_is_resized_to_another_flavor(#[case] action: ServerAction, #[c
     assert_eq!(error.status(), Some(400));
     assert!(error.to_string().ends_with(words), "{error}");
     assert_eq!(shop.status(&id).await, "ACTIVE");
-}
-
-#[tokio::test]
-async fn a_network_of_all_is_no_reason_to_use_anybodys_port() {
-    let shop = shop().await;
-    let other = member(&shop.sim, &shop.admin, "other");
-    let now = shop.sim.clock().now();
-    assert!(shop.sim.cloud().neutron.edit(now, "networks", &shop.network, |network| {
-        network.body.insert("shared".to_owned(), json!(true));
-    }));
-    let on = PortAttributes { network_id: Some(shop.network.clone()), ..PortAttributes::default() };
-    let theirs = other.network().ports().create(&on).await.unwrap().id;
-    let new = NewServer { ports: vec![theirs], ..new_server("web") };
-    let error = shop.client.compute().create_server(&new).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::BadRequest, "{error}");
 }

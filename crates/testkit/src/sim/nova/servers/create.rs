@@ -220,7 +220,7 @@ fn wanted_ports(call: &Call<'_>, neutron: &Neutron, networks: &Value) -> Result<
         let id = network["port"]
             .as_str()
             .ok_or_else(|| invalid("networks", network, "has no port, which is not simulated"))?;
-        let port = usable_port(call, neutron, id).map_err(|refusal| {
+        let port = usable_port(neutron, call.caller.project(), id).map_err(|refusal| {
             let status = if refusal.status == StatusCode::NOT_FOUND { StatusCode::BAD_REQUEST } else { refusal.status };
             Refusal { status, ..refusal }
         })?;
@@ -229,9 +229,10 @@ fn wanted_ports(call: &Call<'_>, neutron: &Neutron, networks: &Value) -> Result<
     ports.collect()
 }
 
-/// A port of the caller's project that nothing is connected by.
-pub(super) fn usable_port<'a>(call: &Call<'_>, neutron: &'a Neutron, id: &str) -> Result<&'a Item, Refusal> {
-    let port = neutron.port(id).filter(|port| port.project_id == call.caller.project());
+/// A port of a project that nothing is connected by. Of a port of another project that the caller sees, Nova finds out
+/// only when it builds the server.
+pub(super) fn usable_port<'a>(neutron: &'a Neutron, project: &str, id: &str) -> Result<&'a Item, Refusal> {
+    let port = neutron.port(id).filter(|port| port.project_id == project);
     let port = port.ok_or_else(|| Refusal::not_found(format!("Port id {id} could not be found.")))?;
     if !port.text("device_id").is_empty() {
         return Err(Refusal::conflict(format!("Port {id} is still in use.")));

@@ -136,7 +136,7 @@ impl Servers {
                 server.vm_state = RESIZED;
             }
             Step::Confirm => {
-                if let Some((_, state)) = server.former.take() {
+                if let Some((_, state)) = server.former.take_if(|_| server.vm_state == RESIZED) {
                     server.vm_state = state;
                 }
             }

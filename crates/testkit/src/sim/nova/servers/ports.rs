@@ -23,7 +23,7 @@ impl Nova {
         let asked = body["interfaceAttachment"]["port_id"].as_str();
         let asked = asked.ok_or_else(|| Refusal::bad_request("an attachment without port_id is not simulated"))?;
         let host = takes_ports("attach_interface", &server)?;
-        usable_port(call, neutron, asked)?;
+        usable_port(neutron, &server.project_id, asked)?;
         neutron.connect(call.now, asked, &server.id, host);
         let attached = neutron.port(asked).map(Neutron::attachment);
         Ok(Answer::ok(&json!({"interfaceAttachment": attached})))
