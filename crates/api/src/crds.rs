@@ -10,7 +10,7 @@ use crate::{
         Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
         ServiceResource,
     },
-    resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet},
+    resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -34,6 +34,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Port::crd(),
         SecurityGroup::crd(),
         Subnet::crd(),
+        VirtualMachine::crd(),
     ];
     all.iter_mut().for_each(describe);
     all

@@ -14,6 +14,7 @@ use crate::{
     cloud::Site,
     needs::{Need, Needs},
     observe::Listed,
+    parts::Part,
     queue::Call,
     realm::Realm,
     stop::Stop,
@@ -91,11 +92,18 @@ pub(crate) trait Actuator: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The objects that this one makes for itself. It needs them as others, and says so in [`needs`](Self::needs).
+    fn parts(_: &Self::Kind) -> Result<Vec<Part>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// Finds what is ours: by the recorded identifier, else by mark or constraint. Something foreign is never ours.
     fn observe<'a>(&'a self, target: &'a Target<Self::Kind>) -> Step<'a, Option<Self::Resource>>;
 
-    /// Whether a resource is one that can be used and kept, not the rest of an attempt that broke off.
-    fn is_whole(&self, resource: &Self::Resource) -> bool;
+    /// Whether a resource is one that can be used and kept, not the rest of an attempt that broke off or failed.
+    fn is_whole(&self, _: &Target<Self::Kind>, _: &Self::Resource) -> bool {
+        true
+    }
 
     /// Makes the resource, or completes or replaces the rest of an earlier attempt. It may take long and may be
     /// dropped at any point; it tells its `progress`, and the identifier as soon as there is one.

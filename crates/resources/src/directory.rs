@@ -11,7 +11,8 @@ use std::{
 
 use futures::channel::mpsc::UnboundedSender;
 use kube::api::ObjectMeta;
-use kupenstack_api::{HasConditions, resources::ResourceKind};
+use kube::core::ApiResource;
+use kupenstack_api::{FINALIZER, HasConditions, resources::ResourceKind};
 use kupenstack_core::{
     Outcome,
     conditions::{self, READY},
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use crate::{
     actuator::{Actuator, Kind},
     needs::{Key, Known, Need, Needs, When},
+    parts::{Chore, Owned, Part, Standing},
 };
 
 /// How soon an object that waits for others is looked at if nothing is heard of them.
@@ -43,15 +45,20 @@ struct State {
     /// Who needs an object, whether that exists or not.
     users: HashMap<Key, BTreeSet<Key>>,
     kinds: HashMap<&'static str, Registered>,
+    /// What belongs to the object of a UID.
+    parts: HashMap<Arc<str>, BTreeSet<Key>>,
 }
 
 struct Registered {
+    resource: ApiResource,
     needs: &'static [&'static str],
     wake: Box<dyn Fn(&Key) + Send>,
 }
 
 struct Entry {
     known: Known,
+    /// Whose part it is. Few are.
+    owned: Option<Box<Owned>>,
     needs: Box<[Need]>,
 }
 
@@ -65,7 +72,8 @@ impl Directory {
             // without a listener the controller has ended
             drop(calls.unbounded_send(reference));
         };
-        self.state().kinds.insert(A::Kind::KIND, Registered { needs: A::NEEDS, wake: Box::new(wake) });
+        let resource = ApiResource::erase::<A::Kind>(&());
+        self.state().kinds.insert(A::Kind::KIND, Registered { resource, needs: A::NEEDS, wake: Box::new(wake) });
         Registration { directory: Arc::clone(self), kind: A::Kind::KIND }
     }
 
@@ -120,6 +128,30 @@ impl Directory {
         Err(Outcome::waiting("InUse", message).within(LOOK))
     }
 
+    /// What there is under the name of a part of the object with this UID.
+    pub(crate) fn standing(&self, uid: &str, part: &Key) -> Standing {
+        let state = self.state();
+        let Some(entry) = state.entries.get(part) else { return Standing::Absent };
+        match &entry.owned {
+            _ if entry.known.is_leaving => Standing::Leaving,
+            Some(owned) if *owned.owner == *uid => Standing::Ours((**owned).clone()),
+            _ => Standing::Foreign,
+        }
+    }
+
+    /// What has to be done about parts of the object with this UID that are not wanted any more.
+    pub(crate) fn surplus(&self, uid: &str, wanted: &[Part]) -> Vec<Chore> {
+        let state = self.state();
+        let all = state.parts.get(uid).into_iter().flatten();
+        let unwanted = all.filter(|key| wanted.iter().all(|part| part.key != **key));
+        let remove = |key: &Key| {
+            let entry = state.entries.get(key).filter(|entry| !entry.known.is_leaving)?;
+            let owned = entry.owned.as_deref()?.clone();
+            Some(Chore::Remove(key.clone(), state.kinds.get(key.kind)?.resource.clone(), owned))
+        };
+        unwanted.filter_map(remove).collect()
+    }
+
     /// Waits for the first list of these kinds; of those that nobody keeps in this process there is none to wait for.
     async fn known(&self, kinds: &[&'static str]) {
         let is_kept = |kind: &&&'static str| self.state().kinds.contains_key(**kind);
@@ -134,6 +166,9 @@ impl Directory {
         let is_news = before.as_ref().is_none_or(|before| before.known != entry.known);
         for need in &entry.needs {
             state.users.entry(need.key.clone()).or_default().insert(key.clone());
+        }
+        if let Some(owned) = &entry.owned {
+            state.parts.entry(Arc::clone(&owned.owner)).or_default().insert(key.clone());
         }
         let lost = before.map(|before| before.needs).unwrap_or_default();
         state.wake(lost.iter().filter(|need| !entry.needs.contains(need)).map(|need| &need.key));
@@ -195,6 +230,14 @@ impl State {
                 }
             }
         }
+        if let Some(owned) = &entry.owned
+            && let Some(parts) = self.parts.get_mut(&owned.owner)
+        {
+            parts.remove(key);
+            if parts.is_empty() {
+                self.parts.remove(&owned.owner);
+            }
+        }
         Some(entry)
     }
 
@@ -231,13 +274,18 @@ fn key<K: Kind>(meta: &ObjectMeta) -> Key {
     Key { kind: K::KIND, place: text(&meta.namespace), name: text(&meta.name) }
 }
 
+/// An object that we have let go has nothing any more and uses nothing, however long others keep it.
 fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
+    let is_leaving = meta.deletion_timestamp.is_some();
+    let is_kept = meta.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
+    let object = object.filter(|_| is_kept || !is_leaving);
     let known = Known {
         id: object.and_then(ResourceKind::recorded).map(Into::into),
         is_ready: object.is_some_and(|object| conditions::is_true(object.conditions(), READY)),
-        is_leaving: meta.deletion_timestamp.is_some(),
+        is_leaving,
     };
-    Entry { known, needs: object.map(A::needs).unwrap_or_default().into() }
+    let needs = object.map(A::needs).unwrap_or_default().into();
+    Entry { known, owned: Owned::of(meta).map(Box::new), needs }
 }
 
 #[cfg(test)]

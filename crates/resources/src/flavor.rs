@@ -59,10 +59,6 @@ impl Actuator for FlavorActuator {
         async move { Ok(target.client.compute().get_flavor(&target.own_id).await?) }.boxed()
     }
 
-    fn is_whole(&self, _: &openstack::Flavor) -> bool {
-        true
-    }
-
     fn create<'a>(&'a self, target: &'a Target<Flavor>, progress: &'a dyn Progress) -> Step<'a, openstack::Flavor> {
         make(target, progress).boxed()
     }

@@ -3,6 +3,7 @@
 //! It knows no kind and no service of OpenStack. A kind that would need an `if` here needs another trait instead.
 
 mod create;
+mod parts;
 mod report;
 mod settled;
 
@@ -124,9 +125,13 @@ impl<A: Actuator> Flow<A> {
             apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?;
         }
         let needs = self.needs(object).await?;
-        if let Some(outcome) = self.settled(report, site, &needs).await? {
+        let chores = self.chores(object)?;
+        if chores.is_empty()
+            && let Some(outcome) = self.settled(report, site, &needs).await?
+        {
             return Ok(outcome);
         }
+        self.carry_out(object, &chores).await?;
         if object.recorded().is_none() {
             needs.before_creation()?;
         }
@@ -141,7 +146,7 @@ impl<A: Actuator> Flow<A> {
     /// Makes sure that the resource exists and is as declared.
     async fn ensure(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) -> Result<Outcome, Stop> {
         let resource = match self.actuator.observe(target).await? {
-            Some(resource) if self.actuator.is_whole(&resource) => resource,
+            Some(resource) if self.actuator.is_whole(target, &resource) => resource,
             Some(_) => self.create(report, target).await?,
             None => {
                 if let Some(blocked) = left_alone::<A>(report, target) {
@@ -223,6 +228,7 @@ impl<A: Actuator> Flow<A> {
         if let Some(wait) = self.erase(object, &site).await? {
             return Ok(wait);
         }
+        self.break_up(object).await?;
         self.let_go(report).await?;
         self.tell_of_deletion(report).await;
         Ok(gone("deleted"))

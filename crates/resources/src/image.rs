@@ -180,7 +180,7 @@ impl<K: Variant> Actuator for ImageActuator<K> {
         self.find(target).boxed()
     }
 
-    fn is_whole(&self, image: &openstack::Image) -> bool {
+    fn is_whole(&self, _: &Target<K>, image: &openstack::Image) -> bool {
         is_whole(image)
     }
 

@@ -17,6 +17,7 @@ mod needs;
 mod network;
 mod neutron;
 mod observe;
+mod parts;
 mod port;
 mod projects;
 mod queue;
@@ -25,6 +26,7 @@ mod realm;
 mod security_group;
 mod stop;
 mod subnet;
+mod virtual_machine;
 mod wake;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -49,6 +51,7 @@ use crate::{
     image::{ImageActuator, Workshop},
     neutron::NeutronActuator,
     observe::{Census, Listed},
+    virtual_machine::VirtualMachineActuator,
 };
 
 /// What the controllers need to be told.
@@ -84,6 +87,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let groups = Census::start(&cloud, context, settings.observe_every);
     let subnets = Census::start(&cloud, context, settings.observe_every);
     let ports = Census::start(&cloud, context, settings.observe_every);
+    let servers = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
@@ -94,6 +98,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
         kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
+        kind(&cloud, &directory, &servers, VirtualMachineActuator::new(context.client.clone()), context),
     ])
 }
 

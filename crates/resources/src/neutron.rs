@@ -115,11 +115,6 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
         find(target).boxed()
     }
 
-    /// Neutron makes it at once or not at all.
-    fn is_whole(&self, _: &K::Resource) -> bool {
-        true
-    }
-
     fn create<'a>(&'a self, target: &'a Target<K>, progress: &'a dyn Progress) -> Step<'a, K::Resource> {
         make(target, progress).boxed()
     }

@@ -44,6 +44,9 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Kinds of the service objects that have to be ready before it can be listed or made.
     const SERVICES: &'static [&'static str];
 
+    /// Of the longest time between two lists, the part that they are apart while something moves.
+    const QUICK: u32 = 12;
+
     /// All that there are, of all projects and whatever their state, as the administrator sees them. A list that
     /// changes while it is read must lose nothing that was there all the while.
     fn list(admin: &Client) -> BoxStream<'static, Result<Self, openstack::Error>>;
@@ -53,6 +56,11 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// The mark that it carries.
     fn mark(&self) -> Option<&str>;
+
+    /// Whether it is becoming something else by itself, so that the next list should come soon.
+    fn is_moving(&self) -> bool {
+        false
+    }
 
     /// Whether it belongs to a project, or to the whole cloud and so to each.
     fn is_in(&self, project: &str) -> bool;
@@ -128,8 +136,12 @@ impl<R: Listed> Census<R> {
     /// ends with the context.
     pub(crate) fn start(cloud: &Arc<Cloud>, context: &Context, every: Duration) -> Arc<Self> {
         let census = Arc::new(Self::new(context.stop.clone()));
-        let rounds =
-            rounds::run(Arc::clone(&census), Arc::clone(cloud), Arc::clone(&context.metrics), Pace::new(every));
+        let rounds = rounds::run(
+            Arc::clone(&census),
+            Arc::clone(cloud),
+            Arc::clone(&context.metrics),
+            Pace::new(every, R::QUICK),
+        );
         tokio::spawn(context.stop.clone().run_until_cancelled_owned(rounds));
         census
     }

@@ -8,6 +8,7 @@ mod port;
 mod security_group;
 mod shared;
 mod subnet;
+mod virtual_machine;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
@@ -17,6 +18,10 @@ pub use port::{AllowedAddress, Port, PortAddress, PortSpec, PortStatus};
 pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGroupSpec, SecurityGroupStatus};
 pub use shared::{Adoption, DeletionPolicy, ResourceKind};
 pub use subnet::{AddressPool, HostRoute, Ipv6Mode, Subnet, SubnetSpec, SubnetStatus};
+pub use virtual_machine::{
+    PowerState, RestartPolicy, SecretKey, UserData, VirtualMachine, VirtualMachineFault, VirtualMachineNetwork,
+    VirtualMachineSpec, VirtualMachineStatus,
+};
 
 /// API group of the kinds in this module.
 pub const GROUP: &str = "kupenstack.io";

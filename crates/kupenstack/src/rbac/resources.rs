@@ -14,6 +14,10 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
     Controller { name: "port", rights: &[CLOUD, NAMESPACES, EVENTS, PORTS] },
+    Controller {
+        name: "virtualmachine",
+        rights: &[CLOUD, NAMESPACES, EVENTS, VIRTUAL_MACHINES, PARTS_OF_VIRTUAL_MACHINES],
+    },
 ];
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -100,7 +104,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images", "networks", "ports", "securitygroups", "subnets"],
+    resources: &["images", "networks", "ports", "securitygroups", "subnets", "virtualmachines"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -146,3 +150,23 @@ const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");
 const PORTS: &[Right] = kind!("ports");
+const VIRTUAL_MACHINES: &[Right] = kind!("virtualmachines");
+
+const PARTS_OF_VIRTUAL_MACHINES: &[Right] = &[
+    Right {
+        scope: Scope::Cluster,
+        group: OURS,
+        resources: &["ports"],
+        names: &[],
+        verbs: &["create", "patch", "delete"],
+        why: "the ports that are made for a VM",
+    },
+    Right {
+        scope: Scope::Cluster,
+        group: "",
+        resources: &["secrets"],
+        names: &[],
+        verbs: &["get"],
+        why: "user data from the Secret that a VM names, in its own namespace",
+    },
+];

@@ -34,7 +34,7 @@ impl<A: Actuator> Flow<A> {
         // a namespace may have got another project since
         let is_in_place = target.owner.as_ref().is_some_and(|project| resource.is_in(project));
         let is_as_declared = self.actuator.updates(&target, &resource).is_empty() || leaves_drift(report);
-        if !is_in_place || !is_as_declared || !self.actuator.is_whole(&resource) {
+        if !is_in_place || !is_as_declared || !self.actuator.is_whole(&target, &resource) {
             return Ok(None);
         }
         self.clear(&target, id).await?;

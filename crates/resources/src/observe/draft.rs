@@ -14,6 +14,8 @@ pub(super) struct Draft<R> {
     round: u64,
     began: Instant,
     changed: Vec<Changed<R>>,
+    /// Whether any of it moves.
+    moving: bool,
 }
 
 /// A resource that is not as it was in the list before.
@@ -39,7 +41,7 @@ impl<R: Listed> Draft<R> {
             *state = State { writes: std::mem::take(&mut state.writes), ..State::default() };
             state.site = Some(site.clone());
         }
-        Self { site: site.clone(), round: state.round + 1, began: Instant::now(), changed: Vec::new() }
+        Self { site: site.clone(), round: state.round + 1, began: Instant::now(), changed: Vec::new(), moving: false }
     }
 
     /// Takes in one resource. What is not ours is passed over.
@@ -49,6 +51,7 @@ impl<R: Listed> Draft<R> {
         if kept.is_none() && owner.is_none() {
             return;
         }
+        self.moving |= resource.is_moving();
         let Some(packed) = Packed::of(resource) else { return };
         match kept {
             Some(kept) if kept.resource == packed => kept.round = self.round,
@@ -61,7 +64,7 @@ impl<R: Listed> Draft<R> {
 
     /// Makes the list the one that counts, now that it is complete.
     pub(super) fn finish(self, census: &Census<R>) -> Finished {
-        let Self { site: _, round, began, changed } = self;
+        let Self { site: _, round, began, changed, moving } = self;
         let mut state = census.state();
         let mut news = News::default();
         for Changed { id, resource, owner } in changed {
@@ -91,7 +94,7 @@ impl<R: Listed> Draft<R> {
             news.owners.insert(uid.to_string());
             news.resources.extend(resources.iter().map(ToString::to_string));
         }
-        Finished { moving: !news.is_empty() || !state.writes.is_empty(), news }
+        Finished { moving: moving || !news.is_empty() || !state.writes.is_empty(), news }
     }
 }
 

@@ -23,10 +23,10 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A pace at which lists are `every` apart at most.
-    pub(super) fn new(every: Duration) -> Self {
+    /// A pace at which lists are `every` apart at most, and one part in `quick` of that while something moves.
+    pub(super) fn new(every: Duration, quick: u32) -> Self {
         // the jitter comes on top
-        let (moving, settled) = (every / 12, every * 5 / 6);
+        let (moving, settled) = (every / quick, every * 5 / 6);
         Self { moving, settled, interval: Duration::ZERO, failed: Duration::ZERO }
     }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn pace() -> Pace {
-        Pace::new(Duration::from_mins(1))
+        Pace::new(Duration::from_mins(1), 12)
     }
 
     const SHORT: Duration = Duration::from_millis(10);

@@ -12,7 +12,7 @@ use kube::{
 };
 use kupenstack_api::{
     FINALIZER,
-    resources::{Image, Network, Port, SecurityGroup, Subnet},
+    resources::{Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
 };
 use kupenstack_runtime::{Context, Failure, ObjectRef, apply, changes_of};
 use serde::de::DeserializeOwned;
@@ -20,8 +20,14 @@ use serde::de::DeserializeOwned;
 use crate::{cloud::Cloud, wake};
 
 /// All of them.
-pub(super) static HELD: [Held; 5] =
-    [Held::of::<Image>(), Held::of::<Network>(), Held::of::<Port>(), Held::of::<SecurityGroup>(), Held::of::<Subnet>()];
+pub(super) static HELD: [Held; 6] = [
+    Held::of::<Image>(),
+    Held::of::<Network>(),
+    Held::of::<Port>(),
+    Held::of::<SecurityGroup>(),
+    Held::of::<Subnet>(),
+    Held::of::<VirtualMachine>(),
+];
 
 type Names<'a> = BoxFuture<'a, Result<Vec<String>, Failure>>;
 

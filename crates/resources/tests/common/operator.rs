@@ -28,13 +28,14 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts the controllers, with nothing remembered.
     pub(crate) fn start(kubernetes: Config, work_dir: PathBuf) -> Self {
-        Self::start_with(kubernetes, work_dir, |_, _| {})
+        Self::start_with(kubernetes, work_dir, &[], |_, _| {})
     }
 
-    /// The same, with other settings.
+    /// The same with other settings, and of the controllers only these; all, when none is named.
     pub(crate) fn start_with(
         kubernetes: Config,
         work_dir: PathBuf,
+        only: &'static [&'static str],
         change: impl FnOnce(&mut Settings, &mut Context) + Send + 'static,
     ) -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
@@ -54,7 +55,8 @@ impl Operator {
             let mut context = Context::new(client, counted, stopped);
             change(&mut settings, &mut context);
             let controllers = kupenstack_resources::controllers(&context, &settings).unwrap();
-            join_all(controllers.into_iter().map(|(_, controller)| controller)).await;
+            let chosen = controllers.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
+            join_all(chosen.map(|(_, controller)| controller)).await;
         });
         Self { stop, controllers, runtime: Some(runtime), metrics }
     }

@@ -9,6 +9,7 @@ use crate::{image, object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for ClusterImage {
     const COUNTED: &'static str = "images";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "clusterimage"];
 
     /// Where its file is.
     type Given = String;
@@ -23,7 +24,7 @@ impl ObjectKind for ClusterImage {
 
     async fn prepare(_: &Stage) {}
 
-    fn spec(src: &String) -> Value {
+    fn spec(src: &String, _: &Stage) -> Value {
         image::spec(src)
     }
 

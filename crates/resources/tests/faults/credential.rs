@@ -102,6 +102,7 @@ async fn is_replaced(stage: &Stage) -> Result<(), String> {
 
 impl Life for CredentialLife {
     const KIND: &'static str = "credential";
+    const CONTROLLERS: &'static [&'static str] = &["projects"];
 
     async fn prepare(&self, stage: &Stage) {
         stage.has_a_project().await;

@@ -9,6 +9,7 @@ use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for Flavor {
     const COUNTED: &'static str = "flavors";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "flavor"];
 
     type Given = ();
 
@@ -22,7 +23,7 @@ impl ObjectKind for Flavor {
 
     async fn prepare(_: &Stage) {}
 
-    fn spec((): &()) -> Value {
+    fn spec((): &(), _: &Stage) -> Value {
         json!({"vcpus": 2, "ram": "2Gi", "disk": "20Gi", "description": "first", "extraSpecs": {"a": "1", "b": "2"}})
     }
 

@@ -12,6 +12,7 @@ pub(crate) const SIZE: usize = 4096;
 
 impl ObjectKind for Image {
     const COUNTED: &'static str = "images";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "image"];
 
     /// Where its file is.
     type Given = String;
@@ -28,7 +29,7 @@ impl ObjectKind for Image {
         stage.has_a_project().await;
     }
 
-    fn spec(src: &String) -> Value {
+    fn spec(src: &String, _: &Stage) -> Value {
         spec(src)
     }
 

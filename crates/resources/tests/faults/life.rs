@@ -11,6 +11,8 @@ pub(crate) trait Life: Clone + Send + Sync + 'static {
     const KIND: &'static str;
     /// Whether a stage sees one life only, because the stage is what lives.
     const ENDS_ITS_STAGE: bool = false;
+    /// The controllers that it is about; all, when none is named.
+    const CONTROLLERS: &'static [&'static str] = &[];
 
     /// Makes what has to be there before, with an operator at work that nothing happens to.
     fn prepare(&self, stage: &Stage) -> impl Future<Output = ()> + Send;

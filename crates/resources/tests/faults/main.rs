@@ -30,12 +30,13 @@ mod subnet;
 mod suite;
 mod trap;
 mod undecodable;
+mod virtual_machine;
 
 use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet};
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
@@ -111,6 +112,11 @@ async fn every_point_of_a_subnets_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_vms_life_is_survived() {
+    is_survived(ObjectLife::<VirtualMachine>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_projects_life_is_survived() {
     is_survived(ProjectLife).await;
 }
@@ -145,6 +151,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
         deaths_are_survived(CredentialLife, late, title),
         deaths_are_survived(QuotaLife, late, title),
@@ -163,6 +170,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
         deaths_are_survived(CredentialLife, two, title),
         deaths_are_survived(QuotaLife, two, title),
@@ -188,6 +196,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Port>::of(())),
         outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
+        outage::is_survived(cluster, ObjectLife::<VirtualMachine>::of(())),
         outage::is_survived(cluster, ProjectLife),
         outage::is_survived(cluster, CredentialLife),
     );

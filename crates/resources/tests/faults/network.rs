@@ -9,6 +9,7 @@ use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for Network {
     const COUNTED: &'static str = "networks";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "network"];
 
     type Given = ();
 
@@ -24,7 +25,7 @@ impl ObjectKind for Network {
         stage.has_a_project().await;
     }
 
-    fn spec((): &()) -> Value {
+    fn spec((): &(), _: &Stage) -> Value {
         json!({"mtu": 1400, "dnsDomain": "a.example."})
     }
 

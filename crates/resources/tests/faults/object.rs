@@ -28,6 +28,9 @@ pub(crate) trait ObjectKind:
     /// What there is one more of while it lives.
     const COUNTED: &'static str;
 
+    /// As [`Life::CONTROLLERS`].
+    const CONTROLLERS: &'static [&'static str] = &[];
+
     /// What its spec tells of that is the same in all lives.
     type Given: Clone + Send + Sync + 'static;
 
@@ -40,10 +43,15 @@ pub(crate) trait ObjectKind:
     fn prepare(stage: &Stage) -> impl Future<Output = ()> + Send;
 
     /// The spec that it begins with.
-    fn spec(given: &Self::Given) -> Value;
+    fn spec(given: &Self::Given, stage: &Stage) -> Value;
 
     /// What is changed of the spec.
     fn edit() -> Value;
+
+    /// All that there is more of while it lives.
+    fn adds() -> Census {
+        Census::from([(Self::COUNTED, 1)])
+    }
 
     /// What is wrong with what the status tells of.
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String>;
@@ -72,6 +80,7 @@ impl<K: ObjectKind> ObjectLife<K> {
 
 impl<K: ObjectKind> Life for ObjectLife<K> {
     const KIND: &'static str = K::KIND;
+    const CONTROLLERS: &'static [&'static str] = K::CONTROLLERS;
 
     async fn prepare(&self, stage: &Stage) {
         K::prepare(stage).await;
@@ -80,7 +89,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     async fn create(&self, stage: &Stage) {
         // the token of before ends, so that a login is part of the life
         stage.sim.clock().advance(stage.sim.options().token_life);
-        let (api, object): (_, K) = (K::api(stage), look::object(K::name(stage), &K::spec(&self.0)));
+        let (api, object): (_, K) = (K::api(stage), look::object(K::name(stage), &K::spec(&self.0, stage)));
         attempt(|| async { api.create(&PostParams::default(), &object).await.map(drop) }).await;
     }
 
@@ -114,7 +123,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     }
 
     fn adds(&self) -> Census {
-        Census::from([(K::COUNTED, 1)])
+        K::adds()
     }
 
     async fn check(&self, stage: &Stage, phase: Phase) -> Result<(), String> {

@@ -41,7 +41,7 @@ pub(crate) async fn is_survived<L: Life>(cluster: &'static Cluster, life: L) {
 }
 
 async fn live<L: Life>(cluster: &'static Cluster, life: &L, points: &[Point]) -> Progress {
-    let surroundings = Surroundings { outages: true, ..Surroundings::default() };
+    let surroundings = Surroundings { outages: true, controllers: L::CONTROLLERS, ..Surroundings::default() };
     let stage = Stage::new(cluster, &cluster.client().await, L::KIND, surroundings).await;
     let progress = Mutex::<Progress>::default();
     prepare(&stage, life).await;

@@ -13,6 +13,7 @@ use crate::{
 
 impl ObjectKind for Port {
     const COUNTED: &'static str = "ports";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "network", "subnet", "securitygroup", "port"];
 
     type Given = ();
 
@@ -31,7 +32,7 @@ impl ObjectKind for Port {
         there_is::<SecurityGroup>(stage, "web", json!({})).await;
     }
 
-    fn spec((): &()) -> Value {
+    fn spec((): &(), _: &Stage) -> Value {
         json!({"network": "net", "addresses": [{"subnet": "sub", "ip": "10.0.0.7"}], "securityGroups": ["web"]})
     }
 

@@ -43,6 +43,7 @@ fn quotas(stage: &Stage) -> Api<ResourceQuota> {
 
 impl Life for QuotaLife {
     const KIND: &'static str = "quota";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "quotas"];
 
     async fn prepare(&self, stage: &Stage) {
         let now = stage.sim.clock().now();

@@ -9,6 +9,7 @@ use crate::{object::ObjectKind, point::Phase, stage::Stage};
 
 impl ObjectKind for SecurityGroup {
     const COUNTED: &'static str = "security groups";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "securitygroup"];
 
     type Given = ();
 
@@ -24,7 +25,7 @@ impl ObjectKind for SecurityGroup {
         stage.has_a_project().await;
     }
 
-    fn spec((): &()) -> Value {
+    fn spec((): &(), _: &Stage) -> Value {
         json!({"ingress": [{"protocol": "TCP", "port": 80, "ipFamily": "IPv4"}, {"group": "web", "ipFamily": "IPv4"}]})
     }
 

@@ -48,6 +48,9 @@ pub(crate) struct Surroundings {
     pub(crate) operators: usize,
     /// Whether the API server goes away now and then.
     pub(crate) outages: bool,
+    /// The controllers that an operator has; all, when none is named. What others ask at their start comes in their own
+    /// kinds' lives, and would take most of the time.
+    pub(crate) controllers: &'static [&'static str],
 }
 
 impl Surroundings {
@@ -59,7 +62,7 @@ impl Surroundings {
 
 impl Default for Surroundings {
     fn default() -> Self {
-        Self { lag: Duration::ZERO, operators: 1, outages: false }
+        Self { lag: Duration::ZERO, operators: 1, outages: false, controllers: &[] }
     }
 }
 
@@ -106,7 +109,9 @@ impl Stage {
     pub(crate) fn operators(&self) -> Vec<Operator> {
         let folder = |index: usize| self.folder.path().join(index.to_string());
         let start = |index| {
-            Operator::start_with(self.tap.config(), folder(index), |settings, _| settings.observe_every = OBSERVED)
+            Operator::start_with(self.tap.config(), folder(index), self.surroundings.controllers, |settings, _| {
+                settings.observe_every = OBSERVED;
+            })
         };
         (0..self.surroundings.operators).map(start).collect()
     }

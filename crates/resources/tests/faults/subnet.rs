@@ -13,6 +13,7 @@ use crate::{
 
 impl ObjectKind for Subnet {
     const COUNTED: &'static str = "subnets";
+    const CONTROLLERS: &'static [&'static str] = &["projects", "network", "subnet"];
 
     type Given = ();
 
@@ -29,7 +30,7 @@ impl ObjectKind for Subnet {
         there_is::<Network>(stage, "net", json!({})).await;
     }
 
-    fn spec((): &()) -> Value {
+    fn spec((): &(), _: &Stage) -> Value {
         json!({"network": "net", "cidr": "10.0.0.0/24", "dnsServers": ["10.9.9.9"]})
     }
 

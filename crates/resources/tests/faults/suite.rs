@@ -111,6 +111,7 @@ impl<L: Life> Suite<L> {
     }
 
     async fn stage(&self, surroundings: Surroundings) -> Stage {
+        let surroundings = Surroundings { controllers: L::CONTROLLERS, ..surroundings };
         let stage = Stage::new(self.cluster, &self.client, L::KIND, surroundings).await;
         prepare(&stage, &self.life).await;
         stage

@@ -25,4 +25,5 @@ mod security_group;
 mod slow;
 mod sources;
 mod subnet;
+mod virtual_machine;
 mod world;

@@ -91,7 +91,7 @@ impl World {
     /// The same, and what fails is tried again by itself only after longer than any test waits.
     pub(crate) fn patient_operator(&self) -> Operator {
         let folder = self.folder.path().join("images");
-        Operator::start_with(self.kubernetes.clone(), folder, |_, context| context.retry = Duration::from_mins(5))
+        Operator::start_with(self.kubernetes.clone(), folder, &[], |_, context| context.retry = Duration::from_mins(5))
     }
 
     /// A new namespace.

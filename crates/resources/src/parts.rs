@@ -1,0 +1,151 @@
+//! Objects that an object makes for itself, of other kinds of ours: they belong to it and go with it.
+//!
+//! Each carries what it was made as, so that the directory tells without a request whether it is there, whose it is, and
+//! whether it still is what is wanted. What people change of it in between is left as it is, as with the pods of a
+//! Deployment.
+
+use std::{fmt::Debug, sync::Arc};
+
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, Patch, Preconditions},
+    core::{ApiResource, DynamicObject, ObjectMeta},
+};
+use kupenstack_core::{Outcome, hash, reason};
+use kupenstack_runtime::{Failure, apply};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    actuator::Kind,
+    needs::Key,
+    realm::{Realm, place_of},
+    stop::Stop,
+};
+
+/// Annotation on such an object: the fingerprint of what it was made as.
+const MADE_AS: &str = "kupenstack.io/made-as";
+
+/// An object that another wants to have.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) key: Key,
+    resource: ApiResource,
+    spec: Value,
+}
+
+/// What is known of an object that is another's part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owned {
+    /// UID of the object that it belongs to.
+    pub(crate) owner: Arc<str>,
+    uid: Arc<str>,
+    made_as: Arc<str>,
+}
+
+impl Owned {
+    /// What the metadata of an object tells, if it is any object's part.
+    pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
+        let made_as = meta.annotations.as_ref()?.get(MADE_AS)?.as_str().into();
+        let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+        Some(Self { owner: owner.uid.as_str().into(), uid: meta.uid.as_deref()?.into(), made_as })
+    }
+}
+
+/// What there is under the name of a part.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    Absent,
+    /// On its way out, whosever it is.
+    Leaving,
+    Ours(Owned),
+    Foreign,
+}
+
+/// What has to be done about parts.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    Make(Part),
+    Change(Part, Owned),
+    Remove(Key, ApiResource, Owned),
+}
+
+impl Part {
+    /// That `owner` wants an object of kind `P` beside it.
+    pub(crate) fn of<P: Kind>(owner: &impl ResourceExt, name: &str, spec: &impl Serialize) -> Result<Self, Failure> {
+        let place = <<P as Resource>::Scope as Realm>::beside(&place_of(owner)).into();
+        let spec = serde_json::to_value(spec).map_err(|error| Failure::new("Internal", error.to_string()))?;
+        Ok(Self { key: Key { kind: P::KIND, place, name: name.into() }, resource: ApiResource::erase::<P>(&()), spec })
+    }
+
+    fn made_as(&self) -> String {
+        hash::short(&hash::of(&self.spec)).to_owned()
+    }
+
+    /// What has to be done for it.
+    pub(crate) fn chore(self, standing: Standing) -> Result<Option<Chore>, Outcome> {
+        match standing {
+            Standing::Absent => Ok(Some(Chore::Make(self))),
+            Standing::Leaving => Ok(None),
+            Standing::Ours(owned) if *owned.made_as == *self.made_as() => Ok(None),
+            Standing::Ours(owned) => Ok(Some(Chore::Change(self, owned))),
+            Standing::Foreign => {
+                let message = format!(
+                    "{} is in the way: it was not made for this object. Delete it, or give this object another name",
+                    self.key
+                );
+                Err(Outcome::blocked(reason::NAME_CLASH, message))
+            }
+        }
+    }
+}
+
+impl Chore {
+    /// Does it, for `owner`. What has changed meanwhile is seen by the next pass.
+    pub(crate) async fn carry_out<K: Kind>(&self, client: kube::Client, owner: &K) -> Result<(), Stop> {
+        match self {
+            Self::Make(part) => {
+                let api = api(client, &part.key, &part.resource);
+                apply::create_if_absent(&api, &part.object(owner)?).await?;
+            }
+            Self::Change(part, owned) => {
+                let api = api(client, &part.key, &part.resource);
+                let patch = serde_json::from_value(json!([
+                    {"op": "test", "path": "/metadata/uid", "value": &*owned.uid},
+                    {"op": "replace", "path": "/spec", "value": part.spec},
+                    {"op": "add", "path": format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1")), "value": part.made_as()},
+                ]));
+                let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
+                api.patch(&part.key.name, &apply::patch_params(), &patch).await?;
+            }
+            Self::Remove(key, resource, owned) => {
+                let preconditions = Preconditions { uid: Some(owned.uid.to_string()), resource_version: None };
+                let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+                match api(client, key, resource).delete(&key.name, &params).await {
+                    Err(kube::Error::Api(error)) if error.is_not_found() => {}
+                    result => drop(result?),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn object<K: Kind>(&self, owner: &K) -> Result<DynamicObject, Failure> {
+        let nameless = || Failure::new("Internal", "an object without a UID");
+        let reference = owner.controller_owner_ref(&()).ok_or_else(nameless)?;
+        let mut object = DynamicObject::new(&self.key.name, &self.resource).data(json!({"spec": self.spec}));
+        object.metadata.owner_references = Some(vec![reference]);
+        object.metadata.annotations = Some([(MADE_AS.to_owned(), self.made_as())].into());
+        Ok(object)
+    }
+}
+
+fn api(client: kube::Client, key: &Key, resource: &ApiResource) -> Api<DynamicObject> {
+    if key.place.is_empty() {
+        Api::all_with(client, resource)
+    } else {
+        Api::namespaced_with(client, &key.place, resource)
+    }
+}

@@ -1,0 +1,167 @@
+//! `VirtualMachine`: a server in Nova, at ports that are objects too.
+//!
+//! A network that it names gets it a `Port` of its own, which is there before the server and has the same MAC and addresses
+//! whichever server is at it. Nova refuses a second server at a port, so that there is never a second guest with its
+//! address; one that a lost request made all the same is seen by the next list of the whole cloud and deleted by the flow.
+
+mod listed;
+mod plan;
+mod restart;
+mod shown;
+mod user_data;
+mod wanted;
+
+use futures::{FutureExt, TryStreamExt};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kupenstack_api::resources::{
+    ClusterImage, Flavor, Image, Port, PortSpec, ResourceKind, RestartPolicy, VirtualMachine, VirtualMachineStatus,
+};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{Server, ServerFilter};
+use kupenstack_runtime::Failure;
+
+use self::plan::{Plan, Prior};
+use crate::{
+    actuator::{Actuator, Progress, Step, Target},
+    needs::{Need, When::FromTheStart},
+    observe::Listed,
+    parts::Part,
+    stop::Stop,
+};
+
+/// Keeps servers in Nova.
+pub(crate) struct VirtualMachineActuator {
+    kubernetes: kube::Client,
+}
+
+impl VirtualMachineActuator {
+    /// Reads user data with `kubernetes`.
+    pub(crate) fn new(kubernetes: kube::Client) -> Self {
+        Self { kubernetes }
+    }
+
+    /// Makes the server, once nothing is left of one that failed.
+    async fn make(&self, target: &Target<VirtualMachine>, progress: &dyn Progress) -> Result<Server, Stop> {
+        if let Some(failed) = find(target).await? {
+            return Err(clear(target, &failed).await?.into());
+        }
+        let vm = &target.object;
+        if let Some(id) = target.recorded.as_ref().filter(|_| vm.restart_policy() == RestartPolicy::Never) {
+            let message =
+                format!("server {id} is gone, and restartPolicy is Never: delete this object, or change that");
+            return Err(Outcome::blocked("Failed", message).into());
+        }
+        let user_data = user_data::read(&self.kubernetes, vm).await?;
+        let compute = target.client.compute();
+        let id = compute.create_server(&wanted::new_server(target, user_data)?).await?;
+        progress.say("Building", format!("Nova makes server {id}"));
+        progress.created(&id).await?;
+        let lost = || Failure::new("NotFound", format!("server {id} vanished when it had just been made"));
+        Ok(compute.get_server(&id).await?.ok_or_else(lost)?)
+    }
+}
+
+/// By the recorded identifier, else by name and mark. Of several, always the same one.
+async fn find(target: &Target<VirtualMachine>) -> Result<Option<Server>, Stop> {
+    let compute = target.client.compute();
+    if let Some(id) = &target.recorded
+        && let Some(found) = compute.get_server(id).await?.filter(|found| is_ours(found, target))
+    {
+        return Ok(Some(found));
+    }
+    let filter = ServerFilter { name: Some(target.object.name_any()) };
+    let same_name: Vec<Server> = compute.list_servers(&filter).try_collect().await?;
+    let ours = same_name.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
+    Ok(ours.min_by(|a, b| a.id.cmp(&b.id)))
+}
+
+/// What carries our mark, or, as long as the project guards what is not its own, what we recorded.
+fn is_ours(found: &Server, target: &Target<VirtualMachine>) -> bool {
+    match &target.owner {
+        Some(owner) => found.is_in(owner),
+        None => found.mark() == Some(target.mark.as_str()),
+    }
+}
+
+/// Deletes a server that failed, and says what is waited for: its ports can't be used before it is gone.
+async fn clear(target: &Target<VirtualMachine>, failed: &Server) -> Result<Outcome, Stop> {
+    erase(target, failed).await?;
+    Ok(Outcome::waiting("Restarting", format!("server {}, which failed, is being deleted", failed.id)))
+}
+
+/// Asks once, however often it is looked at.
+async fn erase(target: &Target<VirtualMachine>, server: &Server) -> Result<(), Stop> {
+    if server.task_state.as_deref() != Some("deleting") {
+        target.client.compute().delete_server(&server.id).await?;
+    }
+    Ok(())
+}
+
+impl Actuator for VirtualMachineActuator {
+    type Kind = VirtualMachine;
+    type Resource = Server;
+
+    const NAME: &'static str = "virtualmachine";
+    const CONCURRENCY: u16 = 32;
+    const NEEDS: &'static [&'static str] = &[Image::KIND, ClusterImage::KIND, Flavor::KIND, Port::KIND];
+
+    fn needs(vm: &VirtualMachine) -> Vec<Need> {
+        let spec = &vm.spec;
+        let image = spec.image.iter().map(|name| Need::of::<Image>(vm, name, FromTheStart));
+        let cluster_image = spec.cluster_image.iter().map(|name| Need::of::<ClusterImage>(vm, name, FromTheStart));
+        let ports = wanted::ports(vm).map(|name| Need::of::<Port>(vm, &name, FromTheStart));
+        let flavor = Need::of::<Flavor>(vm, &spec.flavor, FromTheStart);
+        image.chain(cluster_image).chain([flavor]).chain(ports).collect()
+    }
+
+    fn parts(vm: &VirtualMachine) -> Result<Vec<Part>, Failure> {
+        let made = vm.spec.networks.iter().filter_map(|network| {
+            let name = network.network.as_ref()?;
+            let spec = PortSpec {
+                network: Some(name.clone()),
+                addresses: network.addresses.clone(),
+                security_groups: vm.spec.security_groups.clone(),
+                ..PortSpec::default()
+            };
+            Some(Part::of::<Port>(vm, &wanted::port_name(vm, name), &spec))
+        });
+        made.collect()
+    }
+
+    fn observe<'a>(&'a self, target: &'a Target<VirtualMachine>) -> Step<'a, Option<Server>> {
+        find(target).boxed()
+    }
+
+    /// One that never came up is made anew when its time has come.
+    fn is_whole(&self, target: &Target<VirtualMachine>, server: &Server) -> bool {
+        !matches!(plan::of(target, server, Timestamp::now()), Plan::Replace)
+    }
+
+    fn create<'a>(&'a self, target: &'a Target<VirtualMachine>, progress: &'a dyn Progress) -> Step<'a, Server> {
+        self.make(target, progress).boxed()
+    }
+
+    fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
+        let mut steps = wanted::updates(target, server);
+        if let Plan::Act(action, _) = plan::of(target, server, Timestamp::now()) {
+            let act = async move { Ok(target.client.compute().act_on_server(&server.id, &action).await?) };
+            steps.push(act.boxed());
+        }
+        steps
+    }
+
+    fn delete<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Step<'a, ()> {
+        erase(target, server).boxed()
+    }
+
+    fn report(&self, target: &Target<VirtualMachine>, server: &Server, status: &mut VirtualMachineStatus) -> Outcome {
+        let now = Timestamp::now();
+        let plan = plan::of(target, server, now);
+        shown::describe(&target.object, server, &plan, status);
+        if Prior::of(&target.object).had_lost(server) {
+            restart::count(status, now);
+        }
+        shown::outcome(server, plan, status, now)
+    }
+}

@@ -1,0 +1,35 @@
+//! Servers as the whole cloud's list shows them.
+
+use futures::{StreamExt, stream::BoxStream};
+use kupenstack_core::ownership;
+use kupenstack_openstack::{Client, Error, Server};
+
+use super::plan::is_resting;
+use crate::observe::Listed;
+
+impl Listed for Server {
+    const NOUN: &'static str = "Nova server";
+    const SERVICES: &'static [&'static str] = &["Keystone", "Nova"];
+    /// Somebody waits for a VM that boots or is being deleted.
+    const QUICK: u32 = 60;
+
+    fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
+        admin.compute().survey_servers().boxed()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn mark(&self) -> Option<&str> {
+        ownership::mark_in(self.description.as_deref()?)
+    }
+
+    fn is_moving(&self) -> bool {
+        !is_resting(self)
+    }
+
+    fn is_in(&self, project: &str) -> bool {
+        self.project_id == project
+    }
+}

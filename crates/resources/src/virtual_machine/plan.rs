@@ -1,0 +1,177 @@
+//! What has to be done with a server so that it does what it is to do.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kupenstack_api::{
+    HasConditions,
+    resources::{DRIFT, Flavor, PowerState, RestartPolicy, VirtualMachine},
+};
+use kupenstack_core::conditions::{self, READY};
+use kupenstack_openstack::{Server, ServerAction};
+
+use super::restart;
+use crate::actuator::Target;
+
+/// Reason of a VM that has failed and is going to be started again or made anew.
+pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
+
+/// What has to be done. The words are those of the status.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing: it does what it is to do.
+    Keep(&'static str),
+    /// Nothing for now: Nova is at it.
+    Wait(&'static str),
+    /// This has to be asked for.
+    Act(ServerAction, &'static str),
+    /// It has just been seen to have failed.
+    Note,
+    /// It has failed, and its time has not come.
+    Pause,
+    /// It never came up, and is to be made anew.
+    Replace,
+    /// It has failed, and is to be left as it is.
+    Leave,
+    /// It is in a state that somebody else has brought it to.
+    Strange,
+}
+
+/// What the object said when the pass began.
+#[derive(Debug)]
+pub(super) struct Prior<'a> {
+    vm: &'a VirtualMachine,
+}
+
+impl<'a> Prior<'a> {
+    pub(super) fn of(vm: &'a VirtualMachine) -> Self {
+        Self { vm }
+    }
+
+    /// The reason of `Ready`, if it is about what is declared now.
+    fn reason(&self) -> Option<&'a str> {
+        let ready = conditions::find(self.vm.conditions(), READY)?;
+        (ready.observed_generation == self.vm.metadata.generation).then_some(ready.reason.as_str())
+    }
+
+    /// Whether others may do as they like with a VM that was as declared.
+    fn leaves_drift(&self) -> bool {
+        let ignore = self.vm.annotations().get(DRIFT).is_some_and(|value| value == "ignore");
+        ignore && conditions::is_ready(self.vm.conditions(), self.vm.metadata.generation)
+    }
+
+    /// Whether the server is there in place of one that was lost, and not of one that is known to have failed.
+    pub(super) fn had_lost(&self, server: &Server) -> bool {
+        let recorded = self.vm.status.as_ref().and_then(|status| status.id.as_ref());
+        let is_noted = self.reason().is_some_and(|reason| [BACK_OFF, "Restarting"].contains(&reason));
+        recorded.is_some_and(|id| *id != server.id) && !is_noted
+    }
+}
+
+/// Whether a server is not becoming anything else by itself.
+pub(super) fn is_resting(server: &Server) -> bool {
+    server.task_state.is_none() && under_way(&server.status).is_none()
+}
+
+/// The word for a state that is none to stay in.
+fn under_way(state: &str) -> Option<&'static str> {
+    Some(match state {
+        "BUILD" => "Building",
+        "RESIZE" | "REVERT_RESIZE" | "VERIFY_RESIZE" => "Resizing",
+        "MIGRATING" => "Migrating",
+        "REBOOT" | "HARD_REBOOT" | "REBUILD" => "Restarting",
+        _ => return None,
+    })
+}
+
+/// The word for what Nova is doing.
+fn task(task: &str) -> &'static str {
+    match task {
+        "powering-off" => "Stopping",
+        "powering-on" | "resuming" | "unpausing" => "Starting",
+        "suspending" => "Suspending",
+        "migrating" => "Migrating",
+        _ if task.starts_with("resize") => "Resizing",
+        _ if task.starts_with("re") || task == "deleting" => "Restarting",
+        _ => "Building",
+    }
+}
+
+/// What has to be done with the server of an object.
+pub(super) fn of(target: &Target<VirtualMachine>, server: &Server, now: Timestamp) -> Plan {
+    let flavor = target.needs.id_of::<Flavor>(&target.object.spec.flavor);
+    with_flavor(&target.object, flavor, server, now)
+}
+
+fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: Timestamp) -> Plan {
+    if server.status == "VERIFY_RESIZE" && server.task_state.is_none() {
+        return Plan::Act(ServerAction::ConfirmResize, "Resizing");
+    }
+    if let Some(doing) = &server.task_state {
+        return Plan::Wait(under_way(&server.status).unwrap_or_else(|| task(doing)));
+    }
+    if let Some(word) = under_way(&server.status) {
+        return Plan::Wait(word);
+    }
+    if Prior::of(vm).leaves_drift() {
+        return as_it_is(&server.status).map_or(Plan::Strange, Plan::Keep);
+    }
+    if server.status == "ERROR" {
+        return failed(vm, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
+    }
+    let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");
+    if can_resize
+        && server.flavor.original_name != vm.spec.flavor
+        && let Some(flavor) = flavor
+    {
+        return Plan::Act(ServerAction::Resize { flavor_id: flavor.to_owned() }, "Resizing");
+    }
+    power(vm, &server.status, now)
+}
+
+fn as_it_is(state: &str) -> Option<&'static str> {
+    match state {
+        "ACTIVE" => Some("Running"),
+        "SHUTOFF" => Some("Stopped"),
+        "SUSPENDED" => Some("Suspended"),
+        _ => None,
+    }
+}
+
+fn power(vm: &VirtualMachine, state: &str, now: Timestamp) -> Plan {
+    use PowerState::{Running, Stopped, Suspended};
+    match (vm.power_state(), state) {
+        (Running, "ACTIVE") => Plan::Keep("Running"),
+        (Stopped, "SHUTOFF") => Plan::Keep("Stopped"),
+        (Suspended, "SUSPENDED") => Plan::Keep("Suspended"),
+        (Running, "SHUTOFF") if Prior::of(vm).reason().is_some() => failed(vm, now, Some(ServerAction::Start)),
+        (Running | Suspended, "SHUTOFF") => Plan::Act(ServerAction::Start, "Starting"),
+        (Running, "SUSPENDED") => Plan::Act(ServerAction::Resume, "Starting"),
+        // Nova stops and suspends only what is active
+        (Stopped, "SUSPENDED") => Plan::Act(ServerAction::Resume, "Stopping"),
+        (_, "PAUSED") => Plan::Act(ServerAction::Unpause, "Starting"),
+        (Stopped, "ACTIVE") => Plan::Act(ServerAction::Stop, "Stopping"),
+        (Suspended, "ACTIVE") => Plan::Act(ServerAction::Suspend, "Suspending"),
+        _ => Plan::Strange,
+    }
+}
+
+/// What becomes of a VM that does not run, by its policy and its pace. Without a cure it has to be made anew.
+fn failed(vm: &VirtualMachine, now: Timestamp, cure: Option<ServerAction>) -> Plan {
+    let was_shut_down = cure == Some(ServerAction::Start);
+    match vm.restart_policy() {
+        RestartPolicy::Never => return Plan::Leave,
+        RestartPolicy::OnFailure if was_shut_down => return Plan::Leave,
+        RestartPolicy::Always | RestartPolicy::OnFailure => {}
+    }
+    if Prior::of(vm).reason() != Some(BACK_OFF) {
+        return Plan::Note;
+    }
+    match cure {
+        _ if !restart::is_due(vm.status.as_ref(), now) => Plan::Pause,
+        Some(cure) => Plan::Act(cure, "Starting"),
+        None => Plan::Replace,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW: &str = "2026-01-01T00:01:00Z";
+
+/// A VM of generation 2 whose status says `reason` of it.
+fn vm(spec: &Value, reason: &str) -> VirtualMachine {
+    let ready = if ["Running", "Stopped", "Suspended"].contains(&reason) { "True" } else { "False" };
+    let mut all = json!({"flavor": "small", "clusterImage": "linux", "networks": [{"network": "net"}]});
+    all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let condition = |generation: i64| {
+        json!([{"type": "Ready", "status": ready, "reason": reason.trim_start_matches("former "), "message": "",
+            "lastTransitionTime": NOW, "observedGeneration": generation}])
+    };
+    let generation = if reason.starts_with("former ") { 1 } else { 2 };
+    serde_json::from_value(json!({"apiVersion": "kupenstack.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": "web", "namespace": "shop", "generation": 2}, "spec": all,
+        "status": {"id": "s1", "conditions": condition(generation), "failedAt": "2026-01-01T00:00:00Z",
+            "retryAt": "2026-01-01T00:00:30Z"}}))
+    .unwrap()
+}
+
+fn server(state: &str, but: &Value) -> Server {
+    let mut all = json!({"id": "s1", "name": "web", "tenant_id": "p1", "status": state, "image": "", "created": NOW,
+        "OS-SRV-USG:launched_at": NOW,
+        "flavor": {"original_name": "small", "vcpus": 1, "ram": 512, "disk": 1}});
+    all.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
+    serde_json::from_value(all).unwrap()
+}
+
+fn plan(vm: &VirtualMachine, server: &Server) -> Plan {
+    with_flavor(vm, Some("f2"), server, NOW.parse().unwrap())
+}
+
+#[rstest]
+#[case::runs("Running", "ACTIVE", Plan::Keep("Running"))]
+#[case::is_stopped("Stopped", "SHUTOFF", Plan::Keep("Stopped"))]
+#[case::is_suspended("Suspended", "SUSPENDED", Plan::Keep("Suspended"))]
+#[case::start("Running", "SHUTOFF", Plan::Act(ServerAction::Start, "Starting"))]
+#[case::resume("Running", "SUSPENDED", Plan::Act(ServerAction::Resume, "Starting"))]
+#[case::unpause("Running", "PAUSED", Plan::Act(ServerAction::Unpause, "Starting"))]
+#[case::stop("Stopped", "ACTIVE", Plan::Act(ServerAction::Stop, "Stopping"))]
+#[case::stop_what_sleeps("Stopped", "SUSPENDED", Plan::Act(ServerAction::Resume, "Stopping"))]
+#[case::suspend("Suspended", "ACTIVE", Plan::Act(ServerAction::Suspend, "Suspending"))]
+#[case::suspend_what_is_off("Suspended", "SHUTOFF", Plan::Act(ServerAction::Start, "Starting"))]
+#[case::is_made("Running", "BUILD", Plan::Wait("Building"))]
+#[case::moves("Running", "MIGRATING", Plan::Wait("Migrating"))]
+#[case::asks("Running", "VERIFY_RESIZE", Plan::Act(ServerAction::ConfirmResize, "Resizing"))]
+#[case::shelved("Running", "SHELVED_OFFLOADED", Plan::Strange)]
+fn what_was_just_declared_is_asked_for(#[case] wanted: &str, #[case] state: &str, #[case] expected: Plan) {
+    let vm = vm(&json!({"powerState": wanted}), "former Running");
+    assert_eq!(plan(&vm, &server(state, &json!({}))), expected);
+}
+
+#[rstest]
+#[case::shut_down("Always", "SHUTOFF", true, "Running", Plan::Note)]
+#[case::is_to_be_started("Always", "SHUTOFF", true, "CrashLoopBackOff", Plan::Act(ServerAction::Start, "Starting"))]
+#[case::shut_down_and_left("OnFailure", "SHUTOFF", true, "Running", Plan::Leave)]
+#[case::broken("OnFailure", "ERROR", true, "Running", Plan::Note)]
+#[case::is_to_be_rebooted(
+    "OnFailure", "ERROR", true, "CrashLoopBackOff", Plan::Act(ServerAction::Reboot { hard: true }, "Starting")
+)]
+#[case::never_came_up("Always", "ERROR", false, "Building", Plan::Note)]
+#[case::is_to_be_made_anew("Always", "ERROR", false, "CrashLoopBackOff", Plan::Replace)]
+#[case::broken_and_left("Never", "ERROR", true, "Running", Plan::Leave)]
+#[case::shut_down_and_left_whatever("Never", "SHUTOFF", true, "Running", Plan::Leave)]
+#[case::started_and_off_again("Always", "SHUTOFF", true, "Starting", Plan::Note)]
+fn what_failed_is_treated_by_its_policy(
+    #[case] policy: &str,
+    #[case] state: &str,
+    #[case] came_up: bool,
+    #[case] reason: &str,
+    #[case] expected: Plan,
+) {
+    let launched = json!({"OS-SRV-USG:launched_at": came_up.then_some(NOW)});
+    assert_eq!(plan(&vm(&json!({"restartPolicy": policy}), reason), &server(state, &launched)), expected);
+}
+
+#[test]
+fn before_its_time_nothing_is_done() {
+    let vm = vm(&json!({}), "CrashLoopBackOff");
+    let early = "2026-01-01T00:00:29Z".parse().unwrap();
+    assert_eq!(with_flavor(&vm, None, &server("SHUTOFF", &json!({})), early), Plan::Pause);
+}
+
+#[rstest]
+#[case::running("ACTIVE", json!({}), Plan::Act(ServerAction::Resize { flavor_id: "f2".to_owned() }, "Resizing"))]
+#[case::on_its_way("ACTIVE", json!({"OS-EXT-STS:task_state": "resize_prep"}), Plan::Wait("Resizing"))]
+#[case::suspended("SUSPENDED", json!({}), Plan::Act(ServerAction::Resume, "Starting"))]
+fn another_flavor_resizes(#[case] state: &str, #[case] but: Value, #[case] expected: Plan) {
+    let vm = vm(&json!({"flavor": "large"}), "former Running");
+    assert_eq!(plan(&vm, &server(state, &but)), expected);
+    // before the flavor is there, nothing can be asked for
+    assert_eq!(with_flavor(&vm, None, &server("ACTIVE", &json!({})), NOW.parse().unwrap()), Plan::Keep("Running"));
+}
+
+#[test]
+fn what_others_do_is_left_where_it_is_to_be() {
+    let mut vm = vm(&json!({}), "Running");
+    vm.annotations_mut().insert(DRIFT.to_owned(), "ignore".to_owned());
+    assert_eq!(plan(&vm, &server("SHUTOFF", &json!({}))), Plan::Keep("Stopped"));
+    assert_eq!(plan(&vm, &server("SUSPENDED", &json!({}))), Plan::Keep("Suspended"));
+}
+
+#[test]
+fn a_server_in_place_of_a_lost_one_is_told_from_one_that_failed() {
+    let other = server("ACTIVE", &json!({"id": "s2"}));
+    for (reason, expected) in [("Running", true), ("Restarting", false), ("CrashLoopBackOff", false)] {
+        assert_eq!(Prior::of(&vm(&json!({}), reason)).had_lost(&other), expected, "{reason}");
+    }
+    assert!(!Prior::of(&vm(&json!({}), "Running")).had_lost(&server("ACTIVE", &json!({}))));
+}

@@ -1,0 +1,95 @@
+//! What the status says of a server.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kupenstack_api::resources::{VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{Server, ServerAddress};
+
+use super::{
+    plan::{BACK_OFF, Plan},
+    restart,
+};
+
+/// What is being made has nothing to show yet, and would have to be written once more.
+pub(super) fn describe(vm: &VirtualMachine, server: &Server, plan: &Plan, status: &mut VirtualMachineStatus) {
+    if server.status == "BUILD" {
+        return;
+    }
+    status.state = Some(server.status.clone());
+    status.addresses = addresses(vm, server);
+    // users are not told, so that what an administrator's list showed stays
+    if server.host.is_some() {
+        status.node.clone_from(&server.host);
+    }
+    if matches!(plan, Plan::Keep(_)) {
+        status.fault = None;
+    }
+    if let Some(fault) = &server.fault {
+        status.fault = Some(VirtualMachineFault {
+            code: i64::from(fault.code),
+            message: fault.message.trim().to_owned(),
+            since: fault.created.clone(),
+        });
+    }
+}
+
+/// Floating IPs first, then as the networks are declared.
+fn addresses(vm: &VirtualMachine, server: &Server) -> Vec<String> {
+    let position = |network: &str| vm.spec.networks.iter().position(|named| named.network.as_deref() == Some(network));
+    let mut networks: Vec<_> = server.addresses.iter().collect();
+    networks.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
+    let all: Vec<&ServerAddress> = networks.into_iter().flat_map(|(_, addresses)| addresses).collect();
+    let (floating, fixed): (Vec<_>, Vec<_>) = all.into_iter().partition(|address| address.is_floating());
+    floating.into_iter().chain(fixed).map(|address| address.addr.clone()).collect()
+}
+
+/// What a pass comes to.
+pub(super) fn outcome(server: &Server, plan: Plan, status: &mut VirtualMachineStatus, now: Timestamp) -> Outcome {
+    let id = &server.id;
+    match plan {
+        Plan::Keep(word) => Outcome::Done { reason: word, message: format!("server {id} is {}", server.status) },
+        Plan::Wait("Building") => Outcome::waiting("Building", format!("Nova makes server {id}")),
+        Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
+        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(server))),
+        Plan::Note => {
+            restart::count(status, now);
+            back_off(server, status, now)
+        }
+        Plan::Pause => back_off(server, status, now),
+        Plan::Leave if server.status == "SHUTOFF" => {
+            let message = format!(
+                "server {id} was shut down, and restartPolicy leaves it so: set powerState to Stopped and then to Running to \
+                 start it"
+            );
+            Outcome::blocked("Stopped", message)
+        }
+        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(server))),
+        Plan::Strange => {
+            Outcome::blocked("Failed", format!("server {id} is {}, which somebody else must end", server.status))
+        }
+    }
+}
+
+fn back_off(server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> Outcome {
+    let wait = restart::wait(status, now);
+    let cure = if server.status == "ERROR" && server.launched.is_none() { "made anew" } else { "started again" };
+    let when = if wait.is_zero() { "now".to_owned() } else { format!("after {} s", wait.as_secs().max(1)) };
+    Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(server)))
+        .within(wait.max(Duration::from_millis(100)))
+}
+
+fn doing(server: &Server) -> String {
+    match &server.task_state {
+        Some(task) => format!("server {} is {}, {task}", server.id, server.status),
+        None => format!("server {} is {}", server.id, server.status),
+    }
+}
+
+fn why(server: &Server) -> String {
+    match &server.fault {
+        Some(fault) => format!("Nova says: {} (code {})", fault.message.trim(), fault.code),
+        None => format!("server {} is {}", server.id, server.status),
+    }
+}

@@ -1,0 +1,67 @@
+//! The life of a `VirtualMachine`, with the port that is made for it; its network, image and flavor are there before it and
+//! stay.
+
+use kube::Api;
+use kupenstack_api::resources::{Flavor, Image, Network, Subnet, VirtualMachine};
+use kupenstack_testkit::sim::Cloud;
+use serde_json::{Value, json};
+
+use crate::{
+    check::Census,
+    common::look::disk,
+    image,
+    object::{ObjectKind, there_is},
+    point::Phase,
+    stage::Stage,
+};
+
+impl ObjectKind for VirtualMachine {
+    const COUNTED: &'static str = "servers";
+    const CONTROLLERS: &'static [&'static str] =
+        &["projects", "image", "flavor", "network", "subnet", "port", "virtualmachine"];
+
+    type Given = ();
+
+    fn api(stage: &Stage) -> Api<Self> {
+        Api::namespaced(stage.client.clone(), &stage.name)
+    }
+
+    fn name(_: &Stage) -> &'static str {
+        "it"
+    }
+
+    async fn prepare(stage: &Stage) {
+        stage.has_a_project().await;
+        there_is::<Network>(stage, "net", json!({})).await;
+        there_is::<Subnet>(stage, "sub", json!({"network": "net", "cidr": "10.0.0.0/24"})).await;
+        let src = stage.cluster.serve(&disk(image::SIZE)).await;
+        there_is::<Image>(stage, "linux", json!({"src": src, "format": "raw"})).await;
+        there_is::<Flavor>(stage, &stage.name, json!({"vcpus": 1, "ram": "512Mi", "disk": "1Gi"})).await;
+    }
+
+    fn spec((): &(), stage: &Stage) -> Value {
+        json!({"image": "linux", "flavor": stage.name, "networks": [{"network": "net", "addresses": [{"ip": "10.0.0.7"}]}],
+            "userData": {"inline": "#cloud-config"}, "metadata": {"a": "1", "b": "2"}})
+    }
+
+    fn edit() -> Value {
+        json!({"description": "second", "metadata": {"a": "9", "b": null}, "powerState": "Stopped", "securityGroups": []})
+    }
+
+    fn adds() -> Census {
+        Census::from([(Self::COUNTED, 1), ("ports", 1)])
+    }
+
+    fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String> {
+        let server = cloud.nova.server(id).ok_or_else(|| format!("the status tells of server {id}"))?;
+        let mut ports = cloud.neutron.all("ports").filter(|port| port.text("device_id") == id);
+        let port = ports.next().ok_or("the server is at no port")?;
+        let text = server.description.as_deref().unwrap_or_default().split(' ').next() == Some("second");
+        let found = json!([server.status(), server.metadata, text, port.body["fixed_ips"][0]["ip_address"]]);
+        let wanted = match phase {
+            Phase::Create => json!(["ACTIVE", {"a": "1", "b": "2"}, false, "10.0.0.7"]),
+            _ => json!(["SHUTOFF", {"a": "9"}, true, "10.0.0.7"]),
+        };
+        if found == wanted { Ok(()) } else { Err(format!("{found} instead of {wanted}")) }
+    }
+}
