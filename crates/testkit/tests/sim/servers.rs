@@ -12,6 +12,7 @@ use kupenstack_openstack::{
     SubnetAttributes,
 };
 use kupenstack_testkit::sim::{self, Sim, SimOptions};
+use serde_json::json;
 
 use crate::support::{admin, member};
 
@@ -216,6 +217,22 @@ async fn nobody_has_the_servers_of_others() {
     let seen: Vec<Server> = shop.admin.compute().survey_servers().try_collect().await.unwrap();
     assert_eq!((seen.len(), seen[0].host.as_deref(), seen[0].name.as_str()), (1, Some("node1"), "web"));
     assert!(shop.admin.compute().delete_server(&id).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_server_has_the_addresses_of_its_ports() {
+    let shop = shop().await;
+    let port = shop.port().await;
+    let id = shop.make(&NewServer { ports: vec![port.clone()], ..new_server("web") }).await;
+    let now = shop.sim.clock().now();
+    let floating = json!({"port_id": port, "floating_ip_address": "203.0.113.7", "fixed_ip_address": "10.0.0.3"});
+    shop.sim.cloud().neutron.add(now, "floatingips", "f", "project-shop", floating);
+    let server = shop.look(&id).await;
+    assert!(server.launched.is_some());
+    let told: Vec<_> = server.addresses["front"].iter().map(|one| (one.addr.as_str(), one.is_floating())).collect();
+    assert_eq!(told, [("10.0.0.3", false), ("203.0.113.7", true)]);
+    let mac = shop.client.network().ports().get(&port).await.unwrap().unwrap().mac_address;
+    assert!(server.addresses["front"].iter().all(|address| address.mac_address == mac));
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ async fn whatever_is_done_takes_a_while() {
     let id = shop.make(&new_server("web")).await;
     let building = shop.look(&id).await;
     assert_eq!((building.status.as_str(), building.task_state.as_deref()), ("BUILD", Some("spawning")));
+    assert_eq!(building.launched, None);
     shop.sim.clock().advance(BUILD / 2);
     assert_eq!(shop.status(&id).await, "BUILD");
     shop.sim.clock().advance(BUILD / 2);
@@ -139,6 +140,13 @@ async fn what_others_do_is_seen() {
     assert!(shop.sim.cloud().nova.edit_server(now, &id, |server| server.vm_state = "active"));
     let well = shop.look(&id).await;
     assert_eq!((well.status.as_str(), well.fault), ("ACTIVE", None));
+    assert!(shop.sim.cloud().nova.edit_server(now, &id, |server| {
+        (server.vm_state, server.launched_at) = ("paused", Some(now));
+    }));
+    assert_eq!(shop.status(&id).await, "PAUSED");
+    shop.act(&id, ServerAction::Unpause).await;
+    shop.sim.clock().advance(BUILD);
+    assert_eq!(shop.status(&id).await, "ACTIVE");
     assert!(shop.sim.cloud().nova.remove_server(now, &id));
     assert!(!shop.sim.cloud().nova.remove_server(now, &id));
     assert_eq!(shop.client.compute().get_server(&id).await.unwrap(), None);

@@ -77,6 +77,8 @@ fn action(asked: &str, how: &Value) -> Result<Action, Refusal> {
         "os-stop" => on_host("stop", &[ACTIVE, ERROR], "powering-off", Step::Become(STOPPED)),
         "suspend" => act("suspend", &[ACTIVE], "suspending", Step::Become(SUSPENDED)),
         "resume" => act("resume", &[SUSPENDED], "resuming", Step::Become(ACTIVE)),
+        "pause" => act("pause", &[ACTIVE], "pausing", Step::Become(PAUSED)),
+        "unpause" => act("unpause", &[PAUSED], "unpausing", Step::Become(ACTIVE)),
         "reboot" => match how["type"].as_str().map(str::to_uppercase).as_deref() {
             Some("SOFT") => act("reboot", &[ACTIVE], REBOOTING, Step::Become(ACTIVE)),
             Some("HARD") => {

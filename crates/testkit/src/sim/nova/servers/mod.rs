@@ -133,7 +133,7 @@ impl Servers {
             Step::Resize(flavor) => {
                 let former = std::mem::replace(&mut server.flavor, *flavor);
                 server.former = Some((former, server.vm_state));
-                server.vm_state = RESIZED;
+                (server.vm_state, server.launched_at) = (RESIZED, Some(now));
             }
             Step::Confirm => {
                 if let Some((_, state)) = server.former.take_if(|_| server.vm_state == RESIZED) {
@@ -142,7 +142,7 @@ impl Servers {
             }
             Step::Revert => {
                 if let Some((flavor, state)) = server.former.take() {
-                    (server.flavor, server.vm_state) = (flavor, state);
+                    (server.flavor, server.vm_state, server.launched_at) = (flavor, state, Some(now));
                 }
             }
             Step::Delete => return self.remove(now, &due.server, neutron),

@@ -81,7 +81,7 @@ pub struct Server {
     pub created_at: Timestamp,
     /// When something of it changed.
     pub updated_at: Timestamp,
-    /// When it first ran.
+    /// When it first ran where it is.
     pub launched_at: Option<Timestamp>,
 }
 
