@@ -149,7 +149,7 @@ pub struct NewServer {
     /// Ids of the ports that it is connected by, the first one first. They stay when the server goes. Without any, it
     /// is connected to nothing.
     pub ports: Vec<String>,
-    /// What it is told at its first boot, at most 48 KiB. It often holds passwords, so it is never shown.
+    /// What it is told at its first boot, at most 49,149 bytes. It often holds passwords, so it is never shown.
     pub user_data: Option<Vec<u8>>,
     /// Keys and values, at most 255 characters each.
     pub metadata: BTreeMap<String, String>,

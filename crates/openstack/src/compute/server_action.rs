@@ -31,7 +31,9 @@ pub enum ServerAction {
         /// Id of the flavor. The one it has is a [`ErrorKind::BadRequest`](crate::ErrorKind::BadRequest).
         flavor_id: String,
     },
-    /// Keeps the new flavor, and gives up what is left of the former one.
+    /// Keeps the new flavor, and gives up what is left of the former one. Nova is at it for a while in which its status is
+    /// `VERIFY_RESIZE` still and nothing tells of it, and to be asked again is a
+    /// [`ErrorKind::BadRequest`](crate::ErrorKind::BadRequest).
     ConfirmResize,
     /// Goes back to the former flavor.
     RevertResize,

@@ -38,6 +38,12 @@ async fn whatever_is_done_takes_a_while() {
             let busy = shop.client.compute().act_on_server(&id, &Stop).await.unwrap_err();
             assert_eq!(busy.kind(), ErrorKind::Conflict, "{told}: {busy}");
         }
+        if told == "ConfirmResize" {
+            for again in [ConfirmResize, RevertResize] {
+                let error = shop.client.compute().act_on_server(&id, &again).await.unwrap_err();
+                assert!(error.to_string().ends_with("Instance has not been resized."), "{error}");
+            }
+        }
         shop.sim.clock().advance(BUILD);
         let seen = shop.look(&id).await;
         assert_eq!((seen.status.as_str(), seen.task_state), (then, None), "{told}");
@@ -115,6 +121,9 @@ async fn of_more_than_there_is_room_for_each_ends_in_an_error() {
     let fault = failed.fault.unwrap();
     assert_eq!((failed.status.as_str(), failed.host, fault.code), ("ERROR", None, 500));
     assert_eq!(fault.message, "No valid host was found. ");
+    shop.act(&first, resize("large")).await;
+    let as_before = shop.look(&first).await;
+    assert_eq!((as_before.status.as_str(), as_before.flavor.original_name.as_str()), ("ACTIVE", "m1.small"));
     let error = shop.client.compute().act_on_server(&second, &ServerAction::Stop).await.unwrap_err();
     assert!(error.to_string().ends_with("is not ready"), "{error}");
     assert!(shop.client.compute().console_output(&second, None).await.is_err());

@@ -26,8 +26,15 @@ struct Action {
     /// Whether the host is asked for before the state.
     on_host: bool,
     task: Option<&'static str>,
-    /// None if it takes another flavor.
-    step: Option<Step>,
+    then: Then,
+}
+
+/// What it comes to.
+enum Then {
+    Do(Step),
+    Resize,
+    Confirm,
+    Revert,
 }
 
 impl Nova {
@@ -36,15 +43,18 @@ impl Nova {
         let body = call.request.json();
         let (asked, how) = body.as_object().and_then(|body| body.iter().next()).unzip();
         let (asked, how) = (asked.map(String::as_str).unwrap_or_default(), how.cloned().unwrap_or_default());
-        let server = self.own_server(call)?;
+        let mut server = self.own_server(call)?;
         if asked == "os-getConsoleOutput" {
             return console(&server, &how);
         }
         let action = action(asked, &how)?;
         check_state(&action, &server)?;
-        let step = match action.step {
-            None => self.resize(call, glance, &server, how["flavorRef"].as_str().unwrap_or_default())?,
-            Some(step) => step,
+        let step = match action.then {
+            Then::Do(step) => step,
+            Then::Resize => self.resize(call, glance, &server, how["flavorRef"].as_str().unwrap_or_default())?,
+            Then::Confirm => Step::Confirm(server.former.take().ok_or_else(not_resized)?.1),
+            Then::Revert if server.former.is_some() => Step::Revert,
+            Then::Revert => return Err(not_resized()),
         };
         self.servers.begin(call.now, server, action.task, step);
         Ok(Answer::empty(if asked == "confirmResize" { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED }))
@@ -70,8 +80,11 @@ impl Nova {
 
 /// What a request's only key asks for.
 fn action(asked: &str, how: &Value) -> Result<Action, Refusal> {
-    let act = |name, from, task, step| Ok(Action { name, from, on_host: false, task: Some(task), step: Some(step) });
-    let on_host = |name, from, task, step| Ok(Action { name, from, on_host: true, task: Some(task), step: Some(step) });
+    let act =
+        |name, from, task, step| Ok(Action { name, from, on_host: false, task: Some(task), then: Then::Do(step) });
+    let on_host =
+        |name, from, task, step| Ok(Action { name, from, on_host: true, task: Some(task), then: Then::Do(step) });
+    let resized = |name, task, then| Ok(Action { name, from: &[RESIZED], on_host: false, task, then });
     match asked {
         "os-start" => on_host("start", &[STOPPED], "powering-on", Step::Become(ACTIVE)),
         "os-stop" => on_host("stop", &[ACTIVE, ERROR], "powering-off", Step::Become(STOPPED)),
@@ -88,16 +101,11 @@ fn action(asked: &str, how: &Value) -> Result<Action, Refusal> {
             _ => Err(invalid("type", &how["type"], "is not one of ['HARD', 'Hard', 'hard', 'SOFT', 'Soft', 'soft']")),
         },
         "resize" => {
-            Ok(Action { name: "resize", from: &[ACTIVE, STOPPED], on_host: false, task: Some(RESIZING), step: None })
+            let (from, task) = (&[ACTIVE, STOPPED], Some(RESIZING));
+            Ok(Action { name: "resize", from, on_host: false, task, then: Then::Resize })
         }
-        "confirmResize" => Ok(Action {
-            name: "confirmResize",
-            from: &[RESIZED],
-            on_host: false,
-            task: None,
-            step: Some(Step::Confirm),
-        }),
-        "revertResize" => act("revertResize", &[RESIZED], REVERTING, Step::Revert),
+        "confirmResize" => resized("confirmResize", None, Then::Confirm),
+        "revertResize" => resized("revertResize", Some(REVERTING), Then::Revert),
         other => Err(Refusal::bad_request(format!("There is no such action: {other}"))),
     }
 }
@@ -117,6 +125,11 @@ fn check_state(action: &Action, server: &Server) -> Result<(), Refusal> {
         return Err(Refusal::conflict(words));
     }
     Ok(())
+}
+
+/// Or the resize has been confirmed already.
+fn not_resized() -> Refusal {
+    Refusal::bad_request("Instance has not been resized.")
 }
 
 fn not_ready(server: &Server) -> Refusal {

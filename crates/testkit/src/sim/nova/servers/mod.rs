@@ -64,8 +64,8 @@ enum Step {
     Become(&'static str),
     /// It waits with another flavor.
     Resize(Box<Flavor>),
-    /// It keeps the flavor that it has.
-    Confirm,
+    /// It keeps the flavor that it has, and is in the state that it was in.
+    Confirm(&'static str),
     /// It has the flavor that it had.
     Revert,
     /// It is gone.
@@ -130,16 +130,15 @@ impl Servers {
             Step::Build if server.host.is_some() => server.launch(now),
             Step::Build => server.fail(now, NO_HOST),
             Step::Become(state) => server.vm_state = state,
+            // nobody is told
+            Step::Resize(_) if self.free_host().is_none() => {}
             Step::Resize(flavor) => {
                 let former = std::mem::replace(&mut server.flavor, *flavor);
                 server.former = Some((former, server.vm_state));
                 (server.vm_state, server.launched_at) = (RESIZED, Some(now));
             }
-            Step::Confirm => {
-                if let Some((_, state)) = server.former.take_if(|_| server.vm_state == RESIZED) {
-                    server.vm_state = state;
-                }
-            }
+            Step::Confirm(state) if server.vm_state == RESIZED => server.vm_state = state,
+            Step::Confirm(_) => {}
             Step::Revert => {
                 if let Some((flavor, state)) = server.former.take() {
                     (server.flavor, server.vm_state, server.launched_at) = (flavor, state, Some(now));
@@ -220,8 +219,8 @@ impl Nova {
         self.edit_server(now, id, |server| server.fail(now, message))
     }
 
-    /// Sets how many servers find a host, those counted that have one: of more, each ends in an error. None is as many
-    /// as there are.
+    /// Sets how many servers find a host, those counted that have one: of more, each ends in an error. A resize needs as
+    /// much as one more server, and without is none. Not set, there is room for all.
     pub fn set_room(&mut self, room: Option<usize>) {
         self.servers.room = room;
     }

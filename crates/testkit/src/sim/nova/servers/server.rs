@@ -63,7 +63,7 @@ pub struct Server {
     pub host: Option<String>,
     /// What it has of its host.
     pub flavor: Flavor,
-    /// The flavor and the state that it goes back to, if its resize is not confirmed.
+    /// The flavor and the state that it goes back to, as long as nobody has confirmed its resize.
     pub former: Option<(Flavor, &'static str)>,
     /// What it was made of.
     pub image_id: String,
