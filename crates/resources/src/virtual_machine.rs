@@ -162,6 +162,6 @@ impl Actuator for VirtualMachineActuator {
         if Prior::of(&target.object).had_lost(server) {
             restart::count(status, now);
         }
-        shown::outcome(server, plan, status, now)
+        shown::outcome(&target.object, server, plan, status, now)
     }
 }

@@ -224,7 +224,7 @@ pub struct VirtualMachineStatus {
     /// When it last failed, stopped by itself or vanished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_at: Option<Time>,
-    /// When it was, or is going to be, started again or made anew after that.
+    /// When it was, or is going to be, started again or made anew after that, or resized when there was no room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,
     /// What Nova says went wrong, as long as the VM has not come up since.
@@ -312,6 +312,7 @@ fn phase(conditions: &[Condition]) -> Option<&str> {
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     Some(match ready.reason.as_str() {
         "Deleting" | "InUse" => "Terminating",
+        "ResizeFailed" => "Resizing",
         own if OWN.contains(&own) => own,
         _ => "Pending",
     })

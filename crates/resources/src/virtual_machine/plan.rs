@@ -15,6 +15,9 @@ use crate::actuator::Target;
 /// Reason of a VM that has failed and is going to be started again or made anew.
 pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
 
+/// Reason of a VM that Nova did not resize.
+pub(super) const NOT_RESIZED: &str = "ResizeFailed";
+
 /// What has to be done. The words are those of the status.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -28,6 +31,8 @@ pub(super) enum Plan {
     Note,
     /// It has failed, and its time has not come.
     Pause,
+    /// It was not resized, and it is asked again later.
+    Refused,
     /// It never came up, and is to be made anew.
     Replace,
     /// It has failed, and is to be left as it is.
@@ -123,7 +128,12 @@ fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: 
         && server.flavor.original_name != vm.spec.flavor
         && let Some(flavor) = flavor
     {
-        return Plan::Act(ServerAction::Resize { flavor_id: flavor.to_owned() }, "Resizing");
+        return match Prior::of(vm).reason() {
+            // that was asked for, and it rests again as it was
+            Some("Resizing") => Plan::Refused,
+            Some(NOT_RESIZED) if !restart::is_due(vm.status.as_ref(), now) => Plan::Refused,
+            _ => Plan::Act(ServerAction::Resize { flavor_id: flavor.to_owned() }, "Resizing"),
+        };
     }
     power(vm, &server.status, now)
 }

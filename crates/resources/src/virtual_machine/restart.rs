@@ -9,6 +9,8 @@ use kupenstack_api::resources::VirtualMachineStatus;
 
 const SHORTEST: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
+/// As soon as there may be room.
+const AGAIN: SignedDuration = SignedDuration::from_mins(1);
 /// One that ran for so long is not about to fail at once.
 const STEADY: SignedDuration = SignedDuration::from_mins(10);
 
@@ -18,6 +20,14 @@ pub(super) fn count(status: &mut VirtualMachineStatus, now: Timestamp) {
     status.restarts += 1;
     status.failed_at = Some(Time(now));
     status.retry_at = Some(Time(now.saturating_add(rest).unwrap_or(Timestamp::MAX)));
+}
+
+/// Has what Nova did not do asked for again after a minute, and says how long that is.
+pub(super) fn postpone(status: &mut VirtualMachineStatus, now: Timestamp) -> Duration {
+    if is_due(Some(status), now) {
+        status.retry_at = Some(Time(now.saturating_add(AGAIN).unwrap_or(Timestamp::MAX)));
+    }
+    wait(status, now)
 }
 
 fn rest(status: &VirtualMachineStatus, now: Timestamp) -> SignedDuration {

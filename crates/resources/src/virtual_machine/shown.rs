@@ -8,7 +8,7 @@ use kupenstack_core::Outcome;
 use kupenstack_openstack::{Server, ServerAddress};
 
 use super::{
-    plan::{BACK_OFF, Plan},
+    plan::{BACK_OFF, NOT_RESIZED, Plan},
     restart,
 };
 
@@ -46,7 +46,13 @@ fn addresses(vm: &VirtualMachine, server: &Server) -> Vec<String> {
 }
 
 /// What a pass comes to.
-pub(super) fn outcome(server: &Server, plan: Plan, status: &mut VirtualMachineStatus, now: Timestamp) -> Outcome {
+pub(super) fn outcome(
+    vm: &VirtualMachine,
+    server: &Server,
+    plan: Plan,
+    status: &mut VirtualMachineStatus,
+    now: Timestamp,
+) -> Outcome {
     let id = &server.id;
     match plan {
         Plan::Keep(word) => Outcome::Done { reason: word, message: format!("server {id} is {}", server.status) },
@@ -58,6 +64,16 @@ pub(super) fn outcome(server: &Server, plan: Plan, status: &mut VirtualMachineSt
             back_off(server, status, now)
         }
         Plan::Pause => back_off(server, status, now),
+        Plan::Refused => {
+            let wait = restart::postpone(status, now);
+            let (is, wanted) = (&server.flavor.original_name, &vm.spec.flavor);
+            let message = format!(
+                "Nova left server {id} at flavor {is}: mostly no host has room for {wanted}, or its image does not fit; it is asked \
+                 again in {} s",
+                wait.as_secs().max(1)
+            );
+            Outcome::waiting(NOT_RESIZED, message).within(wait)
+        }
         Plan::Leave if server.status == "SHUTOFF" => {
             let message = format!(
                 "server {id} was shut down, and restartPolicy leaves it so: set powerState to Stopped and then to Running to \

@@ -189,6 +189,30 @@ async fn update_changes_each_field_and_back() {
     assert_eq!((id(&vm), vm.status.unwrap().restarts), (first, 0), "always the same server, and nothing has failed");
 }
 
+/// Nova takes the request, finds no host, and leaves the server as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resize_that_finds_no_room_is_told_and_asked_for_again() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    flavor(&tenant, "large", 2).await;
+    create(&tenant, "cramped", json!({})).await;
+    let server = id(&tenant.ready::<VirtualMachine>("cramped").await);
+    world.sim.cloud().nova.set_room(Some(1));
+    tenant.patch::<VirtualMachine>("cramped", json!({"spec": {"flavor": flavor_name(&tenant, "large")}})).await;
+    let message = tenant.says::<VirtualMachine>("cramped", "ResizeFailed").await;
+    assert!(message.contains(&format!("no host has room for {}", flavor_name(&tenant, "large"))), "{message}");
+    assert_eq!(only(&tenant).await.flavor.vcpus, 1);
+    world.sim.cloud().nova.set_room(None);
+    // its former size is not refused
+    edit(&tenant, "cramped", json!({"flavor": flavor_name(&tenant, "small")})).await;
+    let vm = edit(&tenant, "cramped", json!({"flavor": flavor_name(&tenant, "large")})).await;
+    assert_eq!((id(&vm), only(&tenant).await.flavor.vcpus), (server, 2));
+    operator.stop().await;
+}
+
 #[rstest]
 #[case::no_image(json!({"image": null}), "exactly one of image and clusterImage")]
 #[case::two_images(json!({"clusterImage": "x"}), "exactly one of image and clusterImage")]

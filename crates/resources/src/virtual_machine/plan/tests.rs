@@ -97,6 +97,15 @@ fn another_flavor_resizes(#[case] state: &str, #[case] but: Value, #[case] expec
 }
 
 #[test]
+fn what_nova_did_not_resize_is_asked_for_again_later() {
+    let (flavor, active) = (json!({"flavor": "large"}), server("ACTIVE", &json!({})));
+    assert_eq!(plan(&vm(&flavor, "Resizing"), &active), Plan::Refused);
+    let early = "2026-01-01T00:00:29Z".parse().unwrap();
+    assert_eq!(with_flavor(&vm(&flavor, NOT_RESIZED), Some("f2"), &active, early), Plan::Refused);
+    assert!(matches!(plan(&vm(&flavor, NOT_RESIZED), &active), Plan::Act(ServerAction::Resize { .. }, _)));
+}
+
+#[test]
 fn what_others_do_is_left_where_it_is_to_be() {
     let mut vm = vm(&json!({}), "Running");
     vm.annotations_mut().insert(DRIFT.to_owned(), "ignore".to_owned());
