@@ -10,7 +10,7 @@ use crate::{
         Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
         ServiceResource,
     },
-    resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
+    resources::{ClusterImage, ExternalNetwork, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -30,6 +30,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Image::crd(),
         ClusterImage::crd(),
         Flavor::crd(),
+        ExternalNetwork::crd(),
         Network::crd(),
         Port::crd(),
         SecurityGroup::crd(),

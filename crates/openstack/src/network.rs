@@ -162,12 +162,18 @@ pub struct NetworkFilter {
     pub name: Option<String>,
     /// The project it belongs to.
     pub project_id: Option<String>,
+    /// Whether it is a network outside of the cloud; for networks.
+    pub external: Option<bool>,
 }
 
 impl NetworkFilter {
     fn query(&self) -> Query {
         let mut query = in_order();
-        query.extend(given([("name", self.name.clone()), ("project_id", self.project_id.clone())]));
+        query.extend(given([
+            ("name", self.name.clone()),
+            ("project_id", self.project_id.clone()),
+            ("router:external", self.external.map(|external| external.to_string())),
+        ]));
         query
     }
 }

@@ -10,6 +10,7 @@ mod admission;
 mod adoption;
 mod cloud;
 mod directory;
+mod external_network;
 mod flavor;
 mod flow;
 mod image;
@@ -36,7 +37,9 @@ use futures::{
     channel::mpsc::{self, UnboundedReceiver},
     future::BoxFuture,
 };
-use kupenstack_api::resources::{ClusterImage, Image, Network, Port, ResourceKind, SecurityGroup, Subnet};
+use kupenstack_api::resources::{
+    ClusterImage, ExternalNetwork, Image, Network, Port, ResourceKind, SecurityGroup, Subnet,
+};
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
 
@@ -95,6 +98,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
         kind(&cloud, &directory, &flavors, FlavorActuator, context),
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
+        kind(&cloud, &directory, &networks, NeutronActuator::<ExternalNetwork>::new(), context),
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
         kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),

@@ -1,6 +1,7 @@
 //! `Network`: a network in Neutron.
 
 mod wanted;
+mod whole;
 
 use futures::FutureExt;
 use kupenstack_api::resources::{Adoption, Network, NetworkStatus};
@@ -8,13 +9,14 @@ use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, NetworkAttributes, network::Collection};
 
 use self::wanted::Wanted;
+pub(crate) use self::whole::WholeNetwork;
 use crate::{
     actuator::{Step, Target},
-    neutron::{NeutronKind, listed_in_neutron},
+    neutron::NeutronKind,
 };
 
 impl NeutronKind for Network {
-    type Resource = openstack::Network;
+    type Resource = WholeNetwork;
 
     const NAME: &'static str = "network";
 
@@ -30,13 +32,13 @@ impl NeutronKind for Network {
         Wanted::of(target).attributes()
     }
 
-    fn changes(target: &Target<Self>, network: &openstack::Network) -> NetworkAttributes {
-        Wanted::of(target).changes(network)
+    fn changes(target: &Target<Self>, network: &WholeNetwork) -> NetworkAttributes {
+        Wanted::of(target).changes(&network.network)
     }
 
     /// What Neutron takes and forgets can't be set.
-    fn further_updates<'a>(target: &'a Target<Self>, network: &'a openstack::Network) -> Vec<Step<'a, ()>> {
-        if !Wanted::of(target).has_lost_domain(network) {
+    fn further_updates<'a>(target: &'a Target<Self>, network: &'a WholeNetwork) -> Vec<Step<'a, ()>> {
+        if !Wanted::of(target).has_lost_domain(&network.network) {
             return Vec::new();
         }
         let message = "Neutron keeps no DNS names: remove dnsDomain, or have an administrator add an extension driver \
@@ -44,15 +46,8 @@ impl NeutronKind for Network {
         vec![async move { Err(Outcome::blocked("DnsNotKept", message).into()) }.boxed()]
     }
 
-    fn report(network: &openstack::Network, status: &mut NetworkStatus) -> Outcome {
-        status.mtu = network.mtu.map(i64::from);
-        match network.status.as_str() {
-            "ACTIVE" => Outcome::ready("active in Neutron"),
-            // as it was declared, and as it stays
-            "DOWN" if !network.admin_state_up => Outcome::ready("down in Neutron, as declared"),
-            other => Outcome::waiting("NotActive", format!("Neutron shows status {other}")),
-        }
+    fn report(network: &WholeNetwork, status: &mut NetworkStatus) -> Outcome {
+        status.mtu = network.network.mtu.map(i64::from);
+        network.outcome()
     }
 }
-
-listed_in_neutron!(openstack::Network, "Neutron network", networks);

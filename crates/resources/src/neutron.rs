@@ -5,12 +5,12 @@
 
 use std::{marker::PhantomData, net::IpAddr};
 
-use futures::{FutureExt, TryStreamExt};
+use futures::{FutureExt, TryStreamExt, future::BoxFuture, stream::BoxStream};
 use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{Adoption, ResourceKind};
 use kupenstack_core::{Outcome, ownership::described};
-use kupenstack_openstack::{Client, NetworkFilter, NetworkResource, network::Collection};
+use kupenstack_openstack::{Client, Error, NetworkFilter, NetworkResource, network::Collection};
 
 use crate::{
     actuator::{Actuator, Kind, Progress, Step, Target},
@@ -20,15 +20,34 @@ use crate::{
     stop::Stop,
 };
 
+/// Something in Neutron, with all that is looked at together with it although Neutron shows it elsewhere.
+pub(crate) trait Whole: Listed {
+    /// What Neutron shows under the identifier.
+    type Main: NetworkResource<Attributes: Send + Default + PartialEq> + Sync;
+
+    fn main(&self) -> &Self::Main;
+
+    /// Looks at what belongs to one.
+    fn of(client: &Client, main: Self::Main) -> BoxFuture<'static, Result<Self, Error>>;
+
+    /// As [`Listed::list`].
+    fn survey(admin: &Client) -> BoxStream<'static, Result<Self, Error>>;
+}
+
+/// What may be declared of what a kind's objects stand for.
+pub(crate) type Attributes<K> = <<<K as NeutronKind>::Resource as Whole>::Main as NetworkResource>::Attributes;
+
 /// A kind of objects that stand for something in Neutron.
 pub(crate) trait NeutronKind: Kind {
     /// What they stand for.
-    type Resource: Listed + NetworkResource<Attributes: Send + Default + PartialEq>;
+    type Resource: Whole;
 
     /// Name of the controller.
     const NAME: &'static str;
     /// As [`Actuator::NEEDS`].
     const NEEDS: &'static [&'static str] = &[];
+    /// Among whose resources one is looked for that is to be taken over.
+    const ADOPTS_FROM: &'static str = "project's";
 
     /// As [`Actuator::needs`].
     fn needs(&self) -> Vec<Need> {
@@ -36,16 +55,26 @@ pub(crate) trait NeutronKind: Kind {
     }
 
     /// Where those resources are.
-    fn all(client: &Client) -> Collection<Self::Resource>;
+    fn all(client: &Client) -> Collection<<Self::Resource as Whole>::Main>;
 
     /// What an object takes over instead of making it.
     fn adopted(&self) -> Option<&Adoption>;
 
+    /// What all have in common that an object of this project may take over.
+    fn adoptable(project: &str) -> NetworkFilter {
+        NetworkFilter { project_id: Some(project.to_owned()), ..NetworkFilter::default() }
+    }
+
+    /// Whether a resource can be that of an object of this project: what every project sees is not one project's.
+    fn can_be_of(project: &str, resource: &Self::Resource) -> bool {
+        resource.is_in(project)
+    }
+
     /// What a new resource is to have.
-    fn attributes(target: &Target<Self>) -> <Self::Resource as NetworkResource>::Attributes;
+    fn attributes(target: &Target<Self>) -> Attributes<Self>;
 
     /// What has to be set of a resource.
-    fn changes(target: &Target<Self>, resource: &Self::Resource) -> <Self::Resource as NetworkResource>::Attributes;
+    fn changes(target: &Target<Self>, resource: &Self::Resource) -> Attributes<Self>;
 
     /// What has to be done beside and after that, as [`Actuator::updates`].
     fn further_updates<'a>(_: &'a Target<Self>, _: &'a Self::Resource) -> Vec<Step<'a, ()>> {
@@ -61,9 +90,34 @@ pub(crate) trait NeutronKind: Kind {
     fn report(resource: &Self::Resource, status: &mut <Self as ResourceKind>::Status) -> Outcome;
 }
 
-/// Implements [`Listed`] for a type of resource that carries our mark in its description.
+/// Implements [`Listed`] for a type of resource that carries our mark in its description. For one that is whole by itself,
+/// and whose collection is given, [`Whole`] too.
 macro_rules! listed_in_neutron {
     ($resource:ty, $noun:literal, $collection:ident) => {
+        impl $crate::neutron::Whole for $resource {
+            type Main = Self;
+
+            fn main(&self) -> &Self {
+                self
+            }
+
+            fn of(
+                _: &kupenstack_openstack::Client,
+                main: Self,
+            ) -> futures::future::BoxFuture<'static, Result<Self, kupenstack_openstack::Error>> {
+                futures::FutureExt::boxed(futures::future::ready(Ok(main)))
+            }
+
+            fn survey(
+                admin: &kupenstack_openstack::Client,
+            ) -> futures::stream::BoxStream<'static, Result<Self, kupenstack_openstack::Error>> {
+                futures::StreamExt::boxed(admin.network().$collection().survey())
+            }
+        }
+
+        $crate::neutron::listed_in_neutron!($resource, $noun);
+    };
+    ($resource:ty, $noun:literal) => {
         impl $crate::observe::Listed for $resource {
             const NOUN: &'static str = $noun;
             const SERVICES: &'static [&'static str] = &["Keystone", "Neutron"];
@@ -71,19 +125,19 @@ macro_rules! listed_in_neutron {
             fn list(
                 admin: &kupenstack_openstack::Client,
             ) -> futures::stream::BoxStream<'static, Result<Self, kupenstack_openstack::Error>> {
-                futures::StreamExt::boxed(admin.network().$collection().survey())
+                $crate::neutron::Whole::survey(admin)
             }
 
             fn id(&self) -> &str {
-                &self.id
+                &$crate::neutron::Whole::main(self).id
             }
 
             fn mark(&self) -> Option<&str> {
-                kupenstack_core::ownership::mark_in(self.description.as_deref()?)
+                kupenstack_core::ownership::mark_in($crate::neutron::Whole::main(self).description.as_deref()?)
             }
 
             fn is_in(&self, project: &str) -> bool {
-                self.project_id == project
+                $crate::neutron::Whole::main(self).project_id == project
             }
         }
     };
@@ -123,7 +177,9 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
         let changes = K::changes(target, resource);
         let mut steps: Vec<Step<'a, ()>> = Vec::new();
         if changes != Default::default() {
-            steps.push(async move { Ok(K::all(&target.client).update(resource, &changes).await.map(drop)?) }.boxed());
+            steps.push(
+                async move { Ok(K::all(&target.client).update(resource.main(), &changes).await.map(drop)?) }.boxed(),
+            );
         }
         steps.extend(K::further_updates(target, resource));
         steps
@@ -140,69 +196,72 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
 
 /// Finds what is the object's.
 async fn find<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>, Stop> {
-    let all = K::all(&target.client);
     if let Some(id) = &target.recorded
-        && let Some(found) = all.get(id).await?.filter(|found| is_ours(found, target))
+        && let Some(found) = get(target, id).await?.filter(|found| is_ours(found, target))
     {
         return Ok(Some(found));
     }
     match target.object.adopted() {
-        Some(wanted) => adoption::only(target, candidates(target, &all, wanted)).await,
-        None => marked(target, &all).await,
+        Some(wanted) => adoption::only(target, candidates(target, wanted)).await,
+        None => marked(target).await,
     }
 }
 
+async fn get<K: NeutronKind>(target: &Target<K>, id: &str) -> Result<Option<K::Resource>, Stop> {
+    match K::all(&target.client).get(id).await? {
+        Some(main) => Ok(Some(K::Resource::of(&target.client, main).await?)),
+        None => Ok(None),
+    }
+}
+
+async fn list<K: NeutronKind>(target: &Target<K>, filter: &NetworkFilter) -> Result<Vec<K::Resource>, Stop> {
+    let found = K::all(&target.client).list(filter);
+    Ok(found.and_then(|main| K::Resource::of(&target.client, main)).try_collect().await?)
+}
+
 /// By name and mark. Of several, always the same one: the others were made by requests whose answers were lost.
-async fn marked<K: NeutronKind>(
-    target: &Target<K>,
-    all: &Collection<K::Resource>,
-) -> Result<Option<K::Resource>, Stop> {
-    let filter = NetworkFilter { name: Some(target.object.name_any()), project_id: target.owner.clone() };
-    let same_name: Vec<K::Resource> = all.list(&filter).try_collect().await?;
+async fn marked<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>, Stop> {
+    let (name, project_id) = (Some(target.object.name_any()), target.owner.clone());
+    let same_name = list(target, &NetworkFilter { name, project_id, ..NetworkFilter::default() }).await?;
     let ours = same_name.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
-    Ok(ours.min_by(|a, b| NetworkResource::id(a).cmp(NetworkResource::id(b))))
+    Ok(ours.min_by(|a, b| a.id().cmp(b.id())))
 }
 
 /// What carries our mark, or, as long as the project guards what is not its own, what we recorded.
-fn is_ours<K, R: Listed>(found: &R, target: &Target<K>) -> bool {
+fn is_ours<K: NeutronKind>(found: &K::Resource, target: &Target<K>) -> bool {
     match &target.owner {
-        Some(owner) => found.is_in(owner),
+        Some(owner) => K::can_be_of(owner, found),
         None => found.mark() == Some(target.mark.as_str()),
     }
 }
 
 /// Makes a resource, and records its identifier before anything else can fail.
 async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Result<K::Resource, Stop> {
-    let all = K::all(&target.client);
     if let Some(wanted) = target.object.adopted() {
-        let fitting = candidates(target, &all, wanted).await?;
-        return Err(adoption::missing(&fitting, &format!("project's {}s", K::Resource::NOUN)).into());
+        let fitting = candidates(target, wanted).await?;
+        return Err(adoption::missing(&fitting, &format!("{} {}s", K::ADOPTS_FROM, K::Resource::NOUN)).into());
     }
-    let made = all.create(&K::attributes(target)).await?;
-    progress.created(NetworkResource::id(&made)).await?;
-    Ok(made)
+    let made = K::all(&target.client).create(&K::attributes(target)).await?;
+    progress.created(made.id()).await?;
+    Ok(K::Resource::of(&target.client, made).await?)
 }
 
 async fn delete<K: NeutronKind>(target: &Target<K>, resource: &K::Resource) -> Result<(), Stop> {
     if let Some(user) = K::user(resource) {
         return Err(Outcome::waiting("InUse", format!("used by {user}")).into());
     }
-    Ok(K::all(&target.client).delete(NetworkResource::id(resource)).await.map(drop)?)
+    Ok(K::all(&target.client).delete(resource.id()).await.map(drop)?)
 }
 
-/// What fits, of the project's own: what every project sees is not one project's to take over.
-async fn candidates<K: NeutronKind>(
-    target: &Target<K>,
-    all: &Collection<K::Resource>,
-    wanted: &Adoption,
-) -> Result<Vec<K::Resource>, Stop> {
-    let found: Vec<K::Resource> = if let Some(id) = &wanted.id {
-        all.get(id).await?.into_iter().collect()
+/// What fits, of what the object's project may take over.
+async fn candidates<K: NeutronKind>(target: &Target<K>, wanted: &Adoption) -> Result<Vec<K::Resource>, Stop> {
+    let Some(project) = &target.owner else { return Ok(Vec::new()) };
+    let found = if let Some(id) = &wanted.id {
+        get(target, id).await?.into_iter().collect()
     } else {
-        let filter = NetworkFilter { name: wanted.name.clone(), project_id: target.owner.clone() };
-        all.list(&filter).try_collect().await?
+        list(target, &NetworkFilter { name: wanted.name.clone(), ..K::adoptable(project) }).await?
     };
-    Ok(found.into_iter().filter(|found| target.owner.as_ref().is_some_and(|owner| found.is_in(owner))).collect())
+    Ok(found.into_iter().filter(|found| K::can_be_of(project, found)).collect())
 }
 
 /// An address or a range in the one way to write it: a range of one address is that.

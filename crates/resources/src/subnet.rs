@@ -1,6 +1,6 @@
 //! `Subnet`: a subnet in Neutron, on the network of another object.
 
-mod wanted;
+pub(crate) mod wanted;
 
 use kupenstack_api::resources::{Adoption, Network, ResourceKind, Subnet, SubnetStatus};
 use kupenstack_core::Outcome;

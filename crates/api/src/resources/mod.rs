@@ -1,6 +1,7 @@
 //! `kupenstack.io/v1`: what users want from their OpenStack, as Kubernetes objects.
 
 mod cluster_image;
+mod external_network;
 mod flavor;
 mod image;
 mod network;
@@ -11,6 +12,9 @@ mod subnet;
 mod virtual_machine;
 
 pub use cluster_image::{ClusterImage, ClusterImageSpec};
+pub use external_network::{
+    ExternalNetwork, ExternalNetworkSpec, ExternalNetworkStatus, ExternalNetworkType, ExternalSubnet,
+};
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
 pub use network::{Network, NetworkSpec, NetworkStatus};

@@ -10,6 +10,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
+    Controller { name: "externalnetwork", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, EXTERNAL_NETWORKS] },
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
@@ -146,6 +147,7 @@ macro_rules! kind {
 const IMAGES: &[Right] = kind!("images");
 const CLUSTER_IMAGES: &[Right] = kind!("clusterimages");
 const FLAVORS: &[Right] = kind!("flavors");
+const EXTERNAL_NETWORKS: &[Right] = kind!("externalnetworks");
 const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");

@@ -100,6 +100,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch kupenstack.io/images:status default image",
         "patch kupenstack.io/clusterimages:status - image",
         "patch kupenstack.io/flavors:status - flavor",
+        "patch kupenstack.io/externalnetworks:status - public",
         "patch namespaces - default",
         "get secrets openstack openstack-admin",
         "patch secrets default kupenstack-application-credential",

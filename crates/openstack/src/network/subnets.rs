@@ -1,8 +1,13 @@
 //! What a subnet is.
 
+use futures::{Stream, StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
-use super::{NetworkResource, Nullable};
+use super::{Collection, NetworkResource, Nullable, in_order};
+use crate::{Error, service::Query};
+
+/// Of how many networks subnets are asked for at once: more would not fit into a URL.
+const NETWORKS_AT_ONCE: usize = 50;
 
 /// A subnet: a range of addresses on a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +111,18 @@ pub struct SubnetAttributes {
     /// How Neutron's routers announce them; the same as the address mode if both are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ipv6_ra_mode: Option<String>,
+}
+
+impl Collection<Subnet> {
+    /// The subnets of these networks.
+    pub fn of_networks(&self, ids: &[&str]) -> impl Stream<Item = Result<Subnet, Error>> + Send + use<> {
+        let queries: Vec<Query> = ids
+            .chunks(NETWORKS_AT_ONCE)
+            .map(|ids| in_order().into_iter().chain(ids.iter().map(|id| ("network_id", (*id).to_owned()))).collect())
+            .collect();
+        let service = self.service.clone();
+        stream::iter(queries).flat_map(move |query| service.clone().list(Self::LIST, query))
+    }
 }
 
 impl NetworkResource for Subnet {

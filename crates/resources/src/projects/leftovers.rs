@@ -17,7 +17,11 @@ pub(super) async fn remove(cloud: &Cloud, admin: &Admin, project: &str) -> Resul
 /// Groups that people made are not ours to delete.
 async fn remove_security_group(admin: &Admin, project: &str) -> Result<(), Stop> {
     let groups = admin.elsewhere().network().security_groups();
-    let filter = NetworkFilter { name: Some(DEFAULT_GROUP.to_owned()), project_id: Some(project.to_owned()) };
+    let filter = NetworkFilter {
+        name: Some(DEFAULT_GROUP.to_owned()),
+        project_id: Some(project.to_owned()),
+        ..NetworkFilter::default()
+    };
     let found: Vec<SecurityGroup> = groups.list(&filter).try_collect().await?;
     // a filter that a service does not know is one that it ignores
     for group in found.iter().filter(|group| group.name == DEFAULT_GROUP && group.project_id == project) {

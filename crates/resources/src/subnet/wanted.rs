@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 use kube::ResourceExt;
-use kupenstack_api::resources::{HostRoute, Ipv6Mode, Network, Subnet, SubnetSpec};
+use kupenstack_api::resources::{AddressPool, ExternalSubnet, HostRoute, Ipv6Mode, Network, Subnet, SubnetSpec};
 use kupenstack_openstack::{self as openstack, AllocationPool, Nullable, Route, SubnetAttributes};
 
 use crate::{
@@ -16,7 +16,7 @@ const NOWHERE: &str = "None";
 
 /// The subnet that an object declares. Of an adopted one, what is not declared is left as it is.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     declared: SubnetAttributes,
 }
 
@@ -40,7 +40,7 @@ impl Wanted {
             gateway_ip: spec.gateway.as_deref().map(gateway),
             enable_dhcp: spec.dhcp.or(is_made.then_some(true)),
             dns_nameservers: addresses(spec).or_else(|| is_made.then(Vec::new)),
-            allocation_pools: pools(spec),
+            allocation_pools: spec.allocation_pools.as_deref().map(pools),
             host_routes: routes(spec).or_else(|| is_made.then(Vec::new)),
             ipv6_address_mode: mode.clone(),
             ipv6_ra_mode: mode,
@@ -48,13 +48,33 @@ impl Wanted {
         Self { declared }
     }
 
+    /// A subnet that is declared with its network, whatever its name; none if its range is none. On a network that was
+    /// made, what is not declared is as in a new subnet.
+    pub(crate) fn of_external(declared: &ExternalSubnet, is_made: bool) -> Option<Self> {
+        let range = declared.cidr.parse::<IpNet>().ok()?;
+        let declared = SubnetAttributes {
+            ip_version: Some(if range.addr().is_ipv4() { 4 } else { 6 }),
+            cidr: Some(range.trunc().to_string()),
+            gateway_ip: declared.gateway.as_deref().map(gateway),
+            enable_dhcp: declared.dhcp.or(is_made.then_some(false)),
+            allocation_pools: declared.allocation_pools.as_deref().map(pools),
+            ..SubnetAttributes::default()
+        };
+        Some(Self { declared })
+    }
+
+    /// The declared range.
+    pub(crate) fn range(&self) -> &str {
+        self.declared.cidr.as_deref().unwrap_or_default()
+    }
+
     /// What a new subnet is to have.
-    pub(super) fn attributes(self) -> SubnetAttributes {
+    pub(crate) fn attributes(self) -> SubnetAttributes {
         self.declared
     }
 
     /// What has to be set of a subnet. What can't be is never declared anew.
-    pub(super) fn changes(self, subnet: &openstack::Subnet) -> SubnetAttributes {
+    pub(crate) fn changes(self, subnet: &openstack::Subnet) -> SubnetAttributes {
         let gateway_is = Nullable(subnet.gateway_ip.as_deref().map(canonical));
         let pools_are = sorted(subnet.allocation_pools.iter().map(pool).collect());
         let routes_are = sorted(subnet.host_routes.iter().map(route).collect());
@@ -89,10 +109,9 @@ fn addresses(spec: &SubnetSpec) -> Option<Vec<String>> {
     Some(spec.dns_servers.as_ref()?.iter().map(|server| canonical(server)).collect())
 }
 
-fn pools(spec: &SubnetSpec) -> Option<Vec<AllocationPool>> {
-    let declared = spec.allocation_pools.as_ref()?.iter();
-    let declared = declared.map(|pool| AllocationPool { start: pool.start.clone(), end: pool.end.clone() });
-    Some(sorted(declared.map(|declared| pool(&declared)).collect()))
+fn pools(declared: &[AddressPool]) -> Vec<AllocationPool> {
+    let said = |declared: &AddressPool| AllocationPool { start: declared.start.clone(), end: declared.end.clone() };
+    sorted(declared.iter().map(|declared| pool(&said(declared))).collect())
 }
 
 fn routes(spec: &SubnetSpec) -> Option<Vec<Route>> {

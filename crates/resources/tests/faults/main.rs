@@ -11,6 +11,7 @@ mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
 mod credential;
+mod external_network;
 mod flavor;
 mod image;
 mod life;
@@ -36,7 +37,9 @@ use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine};
+use kupenstack_api::resources::{
+    ClusterImage, ExternalNetwork, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+};
 use life::Life;
 use object::{ObjectKind, ObjectLife};
 use point::Point;
@@ -89,6 +92,11 @@ async fn every_point_of_a_cluster_images_life_is_survived() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_flavors_life_is_survived() {
     is_survived(ObjectLife::<Flavor>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_an_external_networks_life_is_survived() {
+    is_survived(ObjectLife::<ExternalNetwork>::of(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -147,6 +155,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(image::<Image>().await, late, title),
         deaths_are_survived(image::<ClusterImage>().await, late, title),
         deaths_are_survived(ObjectLife::<Flavor>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<ExternalNetwork>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
@@ -166,6 +175,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(image::<Image>().await, two, title),
         deaths_are_survived(image::<ClusterImage>().await, two, title),
         deaths_are_survived(ObjectLife::<Flavor>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<ExternalNetwork>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
@@ -192,6 +202,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<Image>::of(src.clone())),
         outage::is_survived(cluster, ObjectLife::<ClusterImage>::of(src)),
         outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
+        outage::is_survived(cluster, ObjectLife::<ExternalNetwork>::of(())),
         outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Port>::of(())),

@@ -27,6 +27,8 @@ pub(crate) trait ObjectKind:
 {
     /// What there is one more of while it lives.
     const COUNTED: &'static str;
+    /// The same of what comes with that.
+    const BESIDE: &'static [(&'static str, usize)] = &[];
 
     /// As [`Life::CONTROLLERS`].
     const CONTROLLERS: &'static [&'static str] = &[];
@@ -47,11 +49,6 @@ pub(crate) trait ObjectKind:
 
     /// What is changed of the spec.
     fn edit() -> Value;
-
-    /// All that there is more of while it lives.
-    fn adds() -> Census {
-        Census::from([(Self::COUNTED, 1)])
-    }
 
     /// What is wrong with what the status tells of.
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String>;
@@ -123,7 +120,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     }
 
     fn adds(&self) -> Census {
-        K::adds()
+        [(K::COUNTED, 1)].into_iter().chain(K::BESIDE.iter().copied()).collect()
     }
 
     async fn check(&self, stage: &Stage, phase: Phase) -> Result<(), String> {

@@ -35,7 +35,7 @@ const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);
 /// Kinds without a namespace of which a stage has one object.
-const NAMED_LIKE_THE_STAGE: [&str; 3] = ["namespaces", "clusterimages", "flavors"];
+const NAMED_LIKE_THE_STAGE: [&str; 4] = ["namespaces", "clusterimages", "externalnetworks", "flavors"];
 /// Kinds without a namespace that stages share.
 const SHARED: [&str; 1] = ["openstacks"];
 

@@ -7,7 +7,6 @@ use kupenstack_testkit::sim::Cloud;
 use serde_json::{Value, json};
 
 use crate::{
-    check::Census,
     common::look::disk,
     image,
     object::{ObjectKind, there_is},
@@ -17,6 +16,7 @@ use crate::{
 
 impl ObjectKind for VirtualMachine {
     const COUNTED: &'static str = "servers";
+    const BESIDE: &'static [(&'static str, usize)] = &[("ports", 1)];
     const CONTROLLERS: &'static [&'static str] =
         &["projects", "image", "flavor", "network", "subnet", "port", "virtualmachine"];
 
@@ -46,10 +46,6 @@ impl ObjectKind for VirtualMachine {
 
     fn edit() -> Value {
         json!({"description": "second", "metadata": {"a": "9", "b": null}, "powerState": "Stopped", "securityGroups": []})
-    }
-
-    fn adds() -> Census {
-        Census::from([(Self::COUNTED, 1), ("ports", 1)])
     }
 
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String> {

@@ -8,6 +8,7 @@ mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+mod external_network;
 mod flavor;
 mod handout;
 mod homes;
