@@ -1,7 +1,7 @@
 //! The calls, in their order: a project, a user, a role, images, a flavor, a key pair, networks, security groups; and what is
 //! refused along the way.
 
-use super::{neutron, nova, security_groups, subnets};
+use super::{neutron, nova, ports, routers, security_groups, subnets};
 
 /// Whose token a call carries.
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +123,11 @@ pub(super) fn all() -> Vec<Call> {
     all.extend(security_groups::rules());
     all.extend(security_groups::refusals());
     all.extend(security_groups::changes());
+    all.extend(ports::ports());
+    all.extend(ports::refusals());
+    all.extend(ports::changes());
+    all.extend(routers::routers());
+    all.extend(routers::floating_ips());
     all.extend(ends());
     all
 }
@@ -358,6 +363,8 @@ fn image_refusals() -> Vec<Call> {
 pub(super) fn ends() -> Vec<Call> {
     use Who::{Admin, Member, Nobody};
     let mut ends = nova::ends();
+    ends.extend(routers::ends());
+    ends.extend(ports::ends());
     ends.extend(security_groups::ends());
     ends.extend(subnets::ends());
     ends.extend(neutron::ends());

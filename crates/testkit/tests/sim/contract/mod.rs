@@ -9,6 +9,8 @@
 mod calls;
 mod neutron;
 mod nova;
+mod ports;
+mod routers;
 mod security_groups;
 mod subnets;
 mod target;
