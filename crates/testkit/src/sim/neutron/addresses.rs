@@ -58,8 +58,15 @@ impl Neutron {
             all.take_any(wanted, had)?;
         }
         let Value::Array(mut got) = all.with_automatic() else { return Ok(json!([])) };
-        // what it had stays where it was
-        got.sort_by_key(|address| had.iter().position(|had| had == address).unwrap_or(usize::MAX));
+        // what it had stays where it was, before what it has whatever is wanted
+        let follows = |address: &Value| {
+            let subnet = address["subnet_id"].as_str().and_then(|id| self.get(SUBNETS.collection, id));
+            subnet.is_some_and(is_automatic)
+        };
+        got.sort_by_key(|address| {
+            let place = had.iter().position(|had| had == address).unwrap_or(usize::MAX);
+            (follows(address), place)
+        });
         Ok(json!(got))
     }
 

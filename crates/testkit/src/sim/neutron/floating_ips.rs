@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Item, Neutron,
     addresses::{FIXED_IPS, addresses, fixed_ips},
-    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, Views, attribute, short_text, text_or_null},
+    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, StrayMarker, Views, attribute, short_text, text_or_null},
     missing,
     ports::{DEVICE, FLOATING_IP, PORTS, ROUTER_GATEWAY, ROUTER_INTERFACE},
     subnets::cidr,
@@ -45,7 +45,7 @@ pub(super) static FLOATING_IPS: Kind = Kind {
     lists: Lists {
         no_filters: &["subnet_id", "port_details", "created_at", "updated_at"],
         no_sort_keys: &["subnet_id", PORT, "port_details", "tags", "created_at", "updated_at"],
-        takes_any_marker: false,
+        stray_marker: StrayMarker::Refused,
         unknown_of_parts: &[],
     },
     hooks: Hooks {

@@ -71,10 +71,21 @@ pub(super) struct Lists {
     pub(super) no_filters: &'static [&'static str],
     /// What is shown, and is nothing to sort by.
     pub(super) no_sort_keys: &'static [&'static str],
-    /// Whether an unknown marker is taken for none.
-    pub(super) takes_any_marker: bool,
+    /// What becomes of one whose marker is unknown.
+    pub(super) stray_marker: StrayMarker,
     /// What is null in the parts of what is listed, whatever it is.
     pub(super) unknown_of_parts: &'static [&'static str],
+}
+
+/// What becomes of a list whose marker is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StrayMarker {
+    /// It is refused.
+    Refused,
+    /// It begins at the beginning.
+    Ignored,
+    /// It is empty.
+    Empty,
 }
 
 /// Objects of another kind that belong to one.
@@ -286,7 +297,7 @@ pub(super) static NETWORKS: Kind = Kind {
             "updated_at",
             "revision_number",
         ],
-        takes_any_marker: false,
+        stray_marker: StrayMarker::Refused,
         unknown_of_parts: &[],
     },
     hooks: Hooks {
@@ -298,6 +309,7 @@ pub(super) static NETWORKS: Kind = Kind {
             it.remove_passing_ports(call, network);
             it.remove_subnets(call, network);
         },
+        extend: Neutron::tell_of_domain,
         ..Hooks::NONE
     },
 };
@@ -328,7 +340,7 @@ pub(super) static GROUPS: Kind = Kind {
             "updated_at",
             "revision_number",
         ],
-        takes_any_marker: true,
+        stray_marker: StrayMarker::Ignored,
         unknown_of_parts: &[rules::OF_DEFAULT],
     },
     parts: Some(Parts { kind: &RULES, key: SECURITY_GROUP, shown_as: "security_group_rules", shown: rules::as_part }),
@@ -383,7 +395,7 @@ pub(super) static RULES: Kind = Kind {
             "updated_at",
             "revision_number",
         ],
-        takes_any_marker: true,
+        stray_marker: StrayMarker::Ignored,
         unknown_of_parts: &[],
     },
     hooks: Hooks {

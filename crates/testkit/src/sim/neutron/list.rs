@@ -8,7 +8,7 @@ use super::{
     Item, Neutron,
     convert::plain,
     item::OF_ALL,
-    kinds::{Kind, NETWORK},
+    kinds::{Kind, NETWORK, StrayMarker},
     missing,
 };
 use crate::sim::{
@@ -30,8 +30,12 @@ impl Neutron {
         let marker = match call.request.query("marker").filter(|_| limit.is_some()) {
             None => None,
             Some(marker) => match items.get(marker).filter(visible) {
-                None if !kind.lists.takes_any_marker => return Err(missing(kind, marker)),
-                found => found.map(|item| item.shown()),
+                Some(found) => Some(found.shown()),
+                None => match kind.lists.stray_marker {
+                    StrayMarker::Refused => return Err(missing(kind, marker)),
+                    StrayMarker::Ignored => None,
+                    StrayMarker::Empty => return Ok(page(call, kind, Vec::new(), limit)),
+                },
             },
         };
         let is_after = |shown: &Map<String, Value>| {

@@ -155,7 +155,7 @@ impl Neutron {
     ) -> impl Fn(&Item) -> Map<String, Value> {
         let parts = kind.parts.as_ref().map(|parts| (parts, self.table(parts.kind).view(as_of)));
         let for_admins = attributes((kind.views.for_admins)());
-        let (is_admin, keeps_dns) = (caller.is_admin(), self.keeps_dns);
+        let is_admin = caller.is_admin();
         move |item| {
             let mut shown = item.shown();
             if is_admin {
@@ -164,9 +164,6 @@ impl Neutron {
                 }
             } else {
                 shown.retain(|name, _| !for_admins.contains_key(name));
-            }
-            if !keeps_dns {
-                shown.remove("dns_domain");
             }
             if let Some((parts, all)) = &parts {
                 let own: Vec<_> = all.by(parts.key, &item.id).map(|part| (parts.shown)(part)).collect();
@@ -190,8 +187,7 @@ impl Neutron {
         let (asked, _) = item::asked(kind, call.request, &call.caller, false)?;
         check_revision(call, &item)?;
         if !kind.can_change {
-            let words = "Request Failed: internal server error while processing your request.";
-            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, words));
+            return Err(broken());
         }
         let before = item.clone();
         item.body.extend(asked.clone());
@@ -250,6 +246,12 @@ impl Neutron {
         }
         Ok(())
     }
+}
+
+/// What Neutron says of what it did not foresee.
+fn broken() -> Refusal {
+    let words = "Request Failed: internal server error while processing your request.";
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, words)
 }
 
 fn missing(kind: &Kind, id: &str) -> Refusal {

@@ -1,6 +1,6 @@
 //! Networks.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Item, Neutron, invalid, kinds::NETWORKS};
 use crate::sim::{http::Refusal, service::Call};
@@ -36,6 +36,13 @@ pub(super) fn complete(
 }
 
 impl Neutron {
+    /// A Neutron that keeps no names has no domains of networks to show.
+    pub(super) fn tell_of_domain(&self, shown: &mut Map<String, Value>) {
+        if !self.keeps_dns {
+            shown.remove("dns_domain");
+        }
+    }
+
     /// A wire outside takes one flat network, and one of each VLAN.
     fn check_use_of_wire(&self, new: &Item) -> Result<(), Refusal> {
         let place = [TYPE, WIRE, SEGMENT].map(|part| new.body.get(part));

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::{
     Item, Neutron,
     addresses::{FIXED_IPS, fixed_ips},
+    broken,
     convert::{self, Converted, plain},
     floating_ips::FLOATING_IPS,
-    kinds::{GROUPS, Hooks, Kind, Lists, NETWORK, NETWORKS, Views, attribute, converted, short_text},
+    kinds::{GROUPS, Hooks, Kind, Lists, NETWORK, NETWORKS, StrayMarker, Views, attribute, converted, short_text},
     missing,
     routers::ROUTERS,
     values,
@@ -75,7 +76,7 @@ pub(super) static PORTS: Kind = Kind {
     lists: Lists {
         no_filters: &[PAIRS, "extra_dhcp_opts", "created_at", "updated_at"],
         no_sort_keys: &[FIXED_IPS, PORT_GROUPS, PAIRS, "extra_dhcp_opts", "tags", "created_at", "updated_at"],
-        takes_any_marker: false,
+        stray_marker: StrayMarker::Refused,
         unknown_of_parts: &[],
     },
     hooks: Hooks {
@@ -105,6 +106,9 @@ impl Neutron {
         let network = self.network_for_port(&call.caller, port.text(NETWORK))?;
         // what Neutron itself is connected with is guarded by nothing
         let is_trusted = port.text("device_owner").starts_with("network:");
+        if is_trusted && !call.caller.is_admin() {
+            return Err(broken());
+        }
         let asked = port.body.get(SECURITY).and_then(Value::as_bool);
         let is_secured = !is_trusted && asked.unwrap_or_else(|| network.is(SECURITY));
         port.body.insert(SECURITY.to_owned(), json!(is_secured));
@@ -250,8 +254,12 @@ impl Neutron {
         }
     }
 
-    fn check_end_of_port(&self, _: &Call<'_>, port: &Item) -> Result<(), Refusal> {
+    fn check_end_of_port(&self, call: &Call<'_>, port: &Item) -> Result<(), Refusal> {
         let owner = port.text("device_owner");
+        if owner.starts_with("compute:") && !call.caller.is_admin() {
+            let words = "rule:delete_port is disallowed by policy";
+            return Err(Refusal::forbidden(words).of_type("PolicyNotAuthorized"));
+        }
         if !self.is_needed_by_device(port) {
             return Ok(());
         }

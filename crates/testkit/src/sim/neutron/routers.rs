@@ -10,7 +10,7 @@ use super::{
     addresses::{FIXED_IPS, addresses, fixed_ips},
     convert::{self, python},
     floating_ips::FLOATING_IPS,
-    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, Views, attribute, converted, short_text},
+    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, StrayMarker, Views, attribute, converted, short_text},
     missing,
     ports::{DEVICE, PORTS, ROUTER_GATEWAY, ROUTER_INTERFACE},
     subnets::{SUBNETS, cidr},
@@ -60,7 +60,7 @@ pub(super) static ROUTERS: Kind = Kind {
             "created_at",
             "updated_at",
         ],
-        takes_any_marker: false,
+        stray_marker: StrayMarker::Empty,
         unknown_of_parts: &[],
     },
     hooks: Hooks {
@@ -78,6 +78,10 @@ impl Neutron {
         let had = before.and_then(|before| before.body.get(GATEWAY));
         if router.body.get(GATEWAY) != had {
             self.complete_gateway(&call.caller, router, before)?;
+        }
+        if before.is_none() && router.body.get(GATEWAY).is_some_and(|gateway| !gateway.is_null()) {
+            // its way out is a change of its own
+            router.revision += 1;
         }
         if router.body.get("routes").is_some_and(Value::is_null) {
             router.body.insert("routes".to_owned(), json!([]));

@@ -10,7 +10,7 @@ use super::{
     Item, Neutron,
     convert::{self, plain},
     invalid,
-    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, Views, attribute, converted, short_text},
+    kinds::{Hooks, Kind, Lists, NETWORK, NETWORKS, StrayMarker, Views, attribute, converted, short_text},
     missing,
     span::{Span, after},
     values::{self, parsed, range},
@@ -85,7 +85,7 @@ pub(super) static SUBNETS: Kind = Kind {
             "updated_at",
             "revision_number",
         ],
-        takes_any_marker: true,
+        stray_marker: StrayMarker::Ignored,
         unknown_of_parts: &[],
     },
     hooks: Hooks {

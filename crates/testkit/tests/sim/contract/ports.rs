@@ -111,7 +111,6 @@ pub(super) fn refusals() -> Vec<Call> {
 }
 
 pub(super) fn changes() -> Vec<Call> {
-    use Who::Member;
     let own = |name, changes: &str| change(name, "{port}", changes);
     vec![
         own("change a port", r#"{"name": "{run}-1", "description": "e"}"#).header("if-match", "revision_number=1"),
