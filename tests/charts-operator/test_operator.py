@@ -138,9 +138,9 @@ class Pods(unittest.TestCase):
             for arg in charts.pod_spec(deployment)["containers"][0]["args"]:
                 if arg.startswith("--controllers="):
                     running += arg.partition("=")[2].split(",")
-        self.assertEqual(sorted(running), ["clusterimage", "externalnetwork", "flavor", "glance", "image", "keystone", "libvirt", "mariadb", "memcached",
+        self.assertEqual(sorted(running), ["clusterimage", "externalnetwork", "flavor", "floatingip", "glance", "image", "keystone", "libvirt", "mariadb", "memcached",
                                            "network", "neutron", "nova", "openstack", "ovn", "placement", "port", "projects", "quotas", "rabbitmq",
-                                           "securitygroup", "subnet"])
+                                           "securitygroup", "subnet", "virtualmachine"])
 
     def test_services_select_their_pods_and_nothing_else(self):
         services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] != "kupenstack-webhook"]

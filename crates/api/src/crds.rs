@@ -10,7 +10,9 @@ use crate::{
         Glance, Keystone, Libvirt, MariaDB, Memcached, Neutron, Nova, OVN, OpenStack, Placement, RabbitMQ,
         ServiceResource,
     },
-    resources::{ClusterImage, ExternalNetwork, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
+    resources::{
+        ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+    },
 };
 
 /// Every kind of this operator, in the order in which documents list them.
@@ -31,6 +33,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         ClusterImage::crd(),
         Flavor::crd(),
         ExternalNetwork::crd(),
+        FloatingIP::crd(),
         Network::crd(),
         Port::crd(),
         SecurityGroup::crd(),

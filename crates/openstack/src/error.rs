@@ -90,6 +90,8 @@ pub enum Error {
 pub enum ErrorKind {
     /// It does not exist, or no longer.
     NotFound,
+    /// No router leads to it from where it is to be reached.
+    NoRoute,
     /// It exists already, or is in use.
     Conflict,
     /// It has changed since it was looked at.
@@ -188,6 +190,7 @@ impl ErrorKind {
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "NotFound",
+            Self::NoRoute => "NoRoute",
             Self::Conflict => "Conflict",
             Self::Outdated => "ChangedMeanwhile",
             Self::Quota => "QuotaExceeded",

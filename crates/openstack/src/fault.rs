@@ -74,6 +74,8 @@ fn kind(status: StatusCode, error_type: &str, message: &str) -> ErrorKind {
         401 => ErrorKind::Unauthorized,
         403 if tells_of_a_limit(message) => ErrorKind::Quota,
         403 => ErrorKind::Forbidden,
+        // what is asked about is there, and something between is not
+        404 if error_type == "ExternalGatewayForFloatingIPNotFound" => ErrorKind::NoRoute,
         404 | 410 => ErrorKind::NotFound,
         // it does not speak the microversion that was asked for
         406 => ErrorKind::Protocol,

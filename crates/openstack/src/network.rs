@@ -164,6 +164,8 @@ pub struct NetworkFilter {
     pub project_id: Option<String>,
     /// Whether it is a network outside of the cloud; for networks.
     pub external: Option<bool>,
+    /// The address, of floating IPs.
+    pub address: Option<String>,
 }
 
 impl NetworkFilter {
@@ -173,6 +175,7 @@ impl NetworkFilter {
             ("name", self.name.clone()),
             ("project_id", self.project_id.clone()),
             ("router:external", self.external.map(|external| external.to_string())),
+            ("floating_ip_address", self.address.clone()),
         ]));
         query
     }

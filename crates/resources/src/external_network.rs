@@ -3,7 +3,7 @@
 mod subnets;
 mod wanted;
 
-use kupenstack_api::resources::{Adoption, ExternalNetwork, ExternalNetworkStatus};
+use kupenstack_api::resources::{ExternalNetwork, ExternalNetworkStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, NetworkAttributes, NetworkFilter, network::Collection};
 
@@ -11,7 +11,7 @@ use self::wanted::Wanted;
 use crate::{
     actuator::{Step, Target},
     network::WholeNetwork,
-    neutron::NeutronKind,
+    neutron::{NeutronKind, Sought},
     observe::Listed,
 };
 
@@ -25,8 +25,8 @@ impl NeutronKind for ExternalNetwork {
         client.network().networks()
     }
 
-    fn adopted(&self) -> Option<&Adoption> {
-        self.spec.adopt.as_ref()
+    fn adopted(&self) -> Option<Sought> {
+        self.spec.adopt.as_ref().map(Sought::from)
     }
 
     fn adoptable(_: &str) -> NetworkFilter {

@@ -157,6 +157,8 @@ impl<A: Actuator> Flow<A> {
                 self.create(report, target).await?
             }
         };
+        // what there is is told, whatever comes of the updates
+        self.observed(report, target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed
         let resource = self.update(report, target, resource).await?;
         Ok(self.observed(report, target, &resource).await)

@@ -12,6 +12,7 @@ mod cloud;
 mod directory;
 mod external_network;
 mod flavor;
+mod floating_ip;
 mod flow;
 mod image;
 mod needs;
@@ -38,7 +39,7 @@ use futures::{
     future::BoxFuture,
 };
 use kupenstack_api::resources::{
-    ClusterImage, ExternalNetwork, Image, Network, Port, ResourceKind, SecurityGroup, Subnet,
+    ClusterImage, ExternalNetwork, FloatingIP, Image, Network, Port, ResourceKind, SecurityGroup, Subnet,
 };
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
@@ -90,6 +91,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let groups = Census::start(&cloud, context, settings.observe_every);
     let subnets = Census::start(&cloud, context, settings.observe_every);
     let ports = Census::start(&cloud, context, settings.observe_every);
+    let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
@@ -102,6 +104,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
         kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
+        kind(&cloud, &directory, &floating_ips, NeutronActuator::<FloatingIP>::new(), context),
         kind(&cloud, &directory, &servers, VirtualMachineActuator::new(context.client.clone()), context),
     ])
 }

@@ -4,7 +4,7 @@ mod wanted;
 mod whole;
 
 use futures::FutureExt;
-use kupenstack_api::resources::{Adoption, Network, NetworkStatus};
+use kupenstack_api::resources::{Network, NetworkStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, NetworkAttributes, network::Collection};
 
@@ -12,7 +12,7 @@ use self::wanted::Wanted;
 pub(crate) use self::whole::WholeNetwork;
 use crate::{
     actuator::{Step, Target},
-    neutron::NeutronKind,
+    neutron::{NeutronKind, Sought},
 };
 
 impl NeutronKind for Network {
@@ -24,8 +24,8 @@ impl NeutronKind for Network {
         client.network().networks()
     }
 
-    fn adopted(&self) -> Option<&Adoption> {
-        self.spec.adopt.as_ref()
+    fn adopted(&self) -> Option<Sought> {
+        self.spec.adopt.as_ref().map(Sought::from)
     }
 
     fn attributes(target: &Target<Self>) -> NetworkAttributes {

@@ -1,4 +1,4 @@
-//! What is the same for everything in Neutron: it is found by the recorded identifier, else by name and mark, or adopted.
+//! What is the same for everything in Neutron: it is found by the recorded identifier, else by its mark, or adopted.
 //!
 //! Neutron chooses the identifiers, and a mark keeps nobody from making a second object with it. One that a lost request
 //! made too is seen by the next list of the whole cloud, and deleted by the flow.
@@ -37,6 +37,22 @@ pub(crate) trait Whole: Listed {
 /// What may be declared of what a kind's objects stand for.
 pub(crate) type Attributes<K> = <<<K as NeutronKind>::Resource as Whole>::Main as NetworkResource>::Attributes;
 
+/// What in Neutron an object means.
+#[derive(Debug)]
+pub(crate) enum Sought {
+    /// What has this identifier.
+    Id(String),
+    /// The only one that fits.
+    Fitting(NetworkFilter),
+}
+
+impl From<&Adoption> for Sought {
+    fn from(adoption: &Adoption) -> Self {
+        let by_name = || NetworkFilter { name: adoption.name.clone(), ..NetworkFilter::default() };
+        adoption.id.clone().map_or_else(|| Self::Fitting(by_name()), Self::Id)
+    }
+}
+
 /// A kind of objects that stand for something in Neutron.
 pub(crate) trait NeutronKind: Kind {
     /// What they stand for.
@@ -57,8 +73,13 @@ pub(crate) trait NeutronKind: Kind {
     /// Where those resources are.
     fn all(client: &Client) -> Collection<<Self::Resource as Whole>::Main>;
 
+    /// Among what in its project an object's own is looked for, by its mark.
+    fn own(&self) -> NetworkFilter {
+        NetworkFilter { name: Some(self.name_any()), ..NetworkFilter::default() }
+    }
+
     /// What an object takes over instead of making it.
-    fn adopted(&self) -> Option<&Adoption>;
+    fn adopted(&self) -> Option<Sought>;
 
     /// What all have in common that an object of this project may take over.
     fn adoptable(project: &str) -> NetworkFilter {
@@ -72,6 +93,11 @@ pub(crate) trait NeutronKind: Kind {
 
     /// What a new resource is to have.
     fn attributes(target: &Target<Self>) -> Attributes<Self>;
+
+    /// What it means that Neutron refuses to make one.
+    fn refusal(_: &Target<Self>, error: Error) -> Stop {
+        error.into()
+    }
 
     /// What has to be set of a resource.
     fn changes(target: &Target<Self>, resource: &Self::Resource) -> Attributes<Self>;
@@ -219,11 +245,10 @@ async fn list<K: NeutronKind>(target: &Target<K>, filter: &NetworkFilter) -> Res
     Ok(found.and_then(|main| K::Resource::of(&target.client, main)).try_collect().await?)
 }
 
-/// By name and mark. Of several, always the same one: the others were made by requests whose answers were lost.
+/// By its mark. Of several, always the same one: the others were made by requests whose answers were lost.
 async fn marked<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>, Stop> {
-    let (name, project_id) = (Some(target.object.name_any()), target.owner.clone());
-    let same_name = list(target, &NetworkFilter { name, project_id, ..NetworkFilter::default() }).await?;
-    let ours = same_name.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
+    let like_it = list(target, &NetworkFilter { project_id: target.owner.clone(), ..target.object.own() }).await?;
+    let ours = like_it.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
     Ok(ours.min_by(|a, b| a.id().cmp(b.id())))
 }
 
@@ -241,7 +266,8 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
         let fitting = candidates(target, wanted).await?;
         return Err(adoption::missing(&fitting, &format!("{} {}s", K::ADOPTS_FROM, K::Resource::NOUN)).into());
     }
-    let made = K::all(&target.client).create(&K::attributes(target)).await?;
+    let made = K::all(&target.client).create(&K::attributes(target)).await;
+    let made = made.map_err(|error| K::refusal(target, error))?;
     progress.created(made.id()).await?;
     Ok(K::Resource::of(&target.client, made).await?)
 }
@@ -254,12 +280,13 @@ async fn delete<K: NeutronKind>(target: &Target<K>, resource: &K::Resource) -> R
 }
 
 /// What fits, of what the object's project may take over.
-async fn candidates<K: NeutronKind>(target: &Target<K>, wanted: &Adoption) -> Result<Vec<K::Resource>, Stop> {
+async fn candidates<K: NeutronKind>(target: &Target<K>, wanted: Sought) -> Result<Vec<K::Resource>, Stop> {
     let Some(project) = &target.owner else { return Ok(Vec::new()) };
-    let found = if let Some(id) = &wanted.id {
-        get(target, id).await?.into_iter().collect()
-    } else {
-        list(target, &NetworkFilter { name: wanted.name.clone(), ..K::adoptable(project) }).await?
+    let found = match wanted {
+        Sought::Id(id) => get(target, &id).await?.into_iter().collect(),
+        Sought::Fitting(NetworkFilter { name, address, .. }) => {
+            list(target, &NetworkFilter { name, address, ..K::adoptable(project) }).await?
+        }
     };
     Ok(found.into_iter().filter(|found| K::can_be_of(project, found)).collect())
 }

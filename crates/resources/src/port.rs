@@ -3,7 +3,7 @@
 mod addresses;
 mod wanted;
 
-use kupenstack_api::resources::{Adoption, Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
+use kupenstack_api::resources::{Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, PortAttributes, network::Collection};
 
@@ -11,7 +11,7 @@ use self::wanted::Wanted;
 use crate::{
     actuator::Target,
     needs::{Need, When::FromTheStart},
-    neutron::{NeutronKind, listed_in_neutron},
+    neutron::{NeutronKind, Sought, listed_in_neutron},
 };
 
 impl NeutronKind for Port {
@@ -34,8 +34,8 @@ impl NeutronKind for Port {
         client.network().ports()
     }
 
-    fn adopted(&self) -> Option<&Adoption> {
-        self.spec.adopt.as_ref()
+    fn adopted(&self) -> Option<Sought> {
+        self.spec.adopt.as_ref().map(Sought::from)
     }
 
     fn attributes(target: &Target<Self>) -> PortAttributes {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use futures::FutureExt;
 use kube::ResourceExt;
-use kupenstack_api::resources::{Adoption, ResourceKind, SecurityGroup, SecurityGroupStatus};
+use kupenstack_api::resources::{ResourceKind, SecurityGroup, SecurityGroupStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, ErrorKind, SecurityGroupAttributes, network::Collection};
 
@@ -18,7 +18,7 @@ use self::{
 use crate::{
     actuator::{Step, Target},
     needs::{Need, When},
-    neutron::{NeutronKind, listed_in_neutron},
+    neutron::{NeutronKind, Sought, listed_in_neutron},
     stop::Stop,
 };
 
@@ -41,8 +41,8 @@ impl NeutronKind for SecurityGroup {
         client.network().security_groups()
     }
 
-    fn adopted(&self) -> Option<&Adoption> {
-        self.spec.adopt.as_ref()
+    fn adopted(&self) -> Option<Sought> {
+        self.spec.adopt.as_ref().map(Sought::from)
     }
 
     fn attributes(target: &Target<Self>) -> SecurityGroupAttributes {

@@ -2,7 +2,7 @@
 
 pub(crate) mod wanted;
 
-use kupenstack_api::resources::{Adoption, Network, ResourceKind, Subnet, SubnetStatus};
+use kupenstack_api::resources::{Network, ResourceKind, Subnet, SubnetStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, SubnetAttributes, network::Collection};
 
@@ -10,7 +10,7 @@ use self::wanted::Wanted;
 use crate::{
     actuator::Target,
     needs::{Need, When},
-    neutron::{NeutronKind, listed_in_neutron},
+    neutron::{NeutronKind, Sought, listed_in_neutron},
 };
 
 impl NeutronKind for Subnet {
@@ -28,8 +28,8 @@ impl NeutronKind for Subnet {
         client.network().subnets()
     }
 
-    fn adopted(&self) -> Option<&Adoption> {
-        self.spec.adopt.as_ref()
+    fn adopted(&self) -> Option<Sought> {
+        self.spec.adopt.as_ref().map(Sought::from)
     }
 
     fn attributes(target: &Target<Self>) -> SubnetAttributes {

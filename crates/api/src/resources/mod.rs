@@ -3,6 +3,7 @@
 mod cluster_image;
 mod external_network;
 mod flavor;
+mod floating_ip;
 mod image;
 mod network;
 mod port;
@@ -16,6 +17,7 @@ pub use external_network::{
     ExternalNetwork, ExternalNetworkSpec, ExternalNetworkStatus, ExternalNetworkType, ExternalSubnet,
 };
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
+pub use floating_ip::{FloatingIP, FloatingIPAdoption, FloatingIPSpec, FloatingIPStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
 pub use network::{Network, NetworkSpec, NetworkStatus};
 pub use port::{AllowedAddress, Port, PortAddress, PortSpec, PortStatus};

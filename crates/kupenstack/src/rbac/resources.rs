@@ -15,6 +15,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
     Controller { name: "port", rights: &[CLOUD, NAMESPACES, EVENTS, PORTS] },
+    Controller { name: "floatingip", rights: &[CLOUD, NAMESPACES, EVENTS, FLOATING_IPS] },
     Controller {
         name: "virtualmachine",
         rights: &[CLOUD, NAMESPACES, EVENTS, VIRTUAL_MACHINES, PARTS_OF_VIRTUAL_MACHINES],
@@ -105,7 +106,7 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["images", "networks", "ports", "securitygroups", "subnets", "virtualmachines"],
+    resources: &["floatingips", "images", "networks", "ports", "securitygroups", "subnets", "virtualmachines"],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -152,6 +153,7 @@ const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");
 const PORTS: &[Right] = kind!("ports");
+const FLOATING_IPS: &[Right] = kind!("floatingips");
 const VIRTUAL_MACHINES: &[Right] = kind!("virtualmachines");
 
 const PARTS_OF_VIRTUAL_MACHINES: &[Right] = &[

@@ -107,6 +107,11 @@ fn the_services_own_words_are_found(#[case] status: u16, #[case] body: &str, #[c
     "<html><head><title>413 Request Entity Too Large</title></head><body>too large</body></html>",
     ErrorKind::Quota
 )]
+#[case::neutron_no_way_there(
+    404,
+    r#"{"NeutronError":{"type":"ExternalGatewayForFloatingIPNotFound","message":"External network x is not reachable","detail":""}}"#,
+    ErrorKind::NoRoute
+)]
 #[case::not_found(404, "", ErrorKind::NotFound)]
 #[case::gone(410, "", ErrorKind::NotFound)]
 #[case::conflict(409, "", ErrorKind::Conflict)]

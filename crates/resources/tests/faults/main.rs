@@ -13,6 +13,7 @@ mod common;
 mod credential;
 mod external_network;
 mod flavor;
+mod floating_ip;
 mod image;
 mod life;
 mod network;
@@ -38,7 +39,7 @@ use std::{sync::OnceLock, time::Duration};
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
 use kupenstack_api::resources::{
-    ClusterImage, ExternalNetwork, Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+    ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
 };
 use life::Life;
 use object::{ObjectKind, ObjectLife};
@@ -115,6 +116,11 @@ async fn every_point_of_a_ports_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_floating_ips_life_is_survived() {
+    is_survived(ObjectLife::<FloatingIP>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_subnets_life_is_survived() {
     is_survived(ObjectLife::<Subnet>::of(())).await;
 }
@@ -159,6 +165,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<FloatingIP>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
         deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
@@ -179,6 +186,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<FloatingIP>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
         deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
@@ -206,6 +214,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Port>::of(())),
+        outage::is_survived(cluster, ObjectLife::<FloatingIP>::of(())),
         outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
         outage::is_survived(cluster, ObjectLife::<VirtualMachine>::of(())),
         outage::is_survived(cluster, ProjectLife),

@@ -186,6 +186,7 @@ impl Stage {
             ("networks", cloud.neutron.all("networks").count()),
             ("ports", ports.filter(|port| !port.text("device_owner").starts_with("network:")).count()),
             ("subnets", cloud.neutron.all("subnets").count()),
+            ("floating IPs", cloud.neutron.all("floatingips").count()),
             ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),

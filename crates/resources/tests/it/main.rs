@@ -10,6 +10,8 @@ mod common;
 mod crash;
 mod external_network;
 mod flavor;
+mod floating_ip;
+mod floating_ip_adopt;
 mod handout;
 mod homes;
 mod image;

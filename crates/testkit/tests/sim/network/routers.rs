@@ -303,7 +303,7 @@ async fn capo_1632_a_floating_ip_needs_a_router_to_its_port() {
     let port = shop.port().await;
     let made = floating.create(&shop.floating(None)).await.unwrap();
     let error = floating.update(&made, &stands_for(Some(&port.id))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.kind(), ErrorKind::NoRoute);
     assert!(error.to_string().contains("is not reachable from subnet"), "{error}");
     assert_eq!(shop.sim.cloud().neutron.all("floatingips").count(), 1);
     shop.connect().await;
