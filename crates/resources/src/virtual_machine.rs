@@ -160,7 +160,7 @@ impl Actuator for VirtualMachineActuator {
         let plan = plan::of(target, server, now);
         shown::describe(&target.object, server, &plan, status);
         if Prior::of(&target.object).had_lost(server) {
-            restart::count(status, now);
+            restart::count(&target.object.status.clone().unwrap_or_default(), status, now);
         }
         shown::outcome(&target.object, server, plan, status, now)
     }

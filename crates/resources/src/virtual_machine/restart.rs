@@ -14,17 +14,18 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(1);
 /// One that ran for so long is not about to fail at once.
 const STEADY: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes in that the VM has failed now.
-pub(super) fn count(status: &mut VirtualMachineStatus, now: Timestamp) {
-    let rest = rest(status, now);
-    status.restarts += 1;
+/// Takes in that the VM has failed now, beside what is known of it `before`: a status may be described several times in a
+/// pass.
+pub(super) fn count(before: &VirtualMachineStatus, status: &mut VirtualMachineStatus, now: Timestamp) {
+    let rest = rest(before, now);
+    status.restarts = before.restarts + 1;
     status.failed_at = Some(Time(now));
     status.retry_at = Some(Time(now.saturating_add(rest).unwrap_or(Timestamp::MAX)));
 }
 
 /// Has what Nova did not do asked for again after a minute, and says how long that is.
-pub(super) fn postpone(status: &mut VirtualMachineStatus, now: Timestamp) -> Duration {
-    if is_due(Some(status), now) {
+pub(super) fn postpone(before: &VirtualMachineStatus, status: &mut VirtualMachineStatus, now: Timestamp) -> Duration {
+    if is_due(Some(before), now) {
         status.retry_at = Some(Time(now.saturating_add(AGAIN).unwrap_or(Timestamp::MAX)));
     }
     wait(status, now)
@@ -61,7 +62,7 @@ mod tests {
         let mut now = Timestamp::UNIX_EPOCH;
         let mut rests = Vec::new();
         for _ in 0..8 {
-            count(&mut status, now);
+            count(&status.clone(), &mut status, now);
             let rest = wait(&status, now);
             assert!(rest.is_zero() || !is_due(Some(&status), now));
             rests.push(rest.as_secs());
@@ -71,7 +72,7 @@ mod tests {
         }
         assert_eq!(rests, [0, 10, 20, 40, 80, 160, 300, 300]);
         now += STEADY;
-        count(&mut status, now);
+        count(&status.clone(), &mut status, now);
         assert_eq!((wait(&status, now), status.restarts), (Duration::ZERO, 9));
     }
 }

@@ -53,19 +53,19 @@ pub(super) fn outcome(
     status: &mut VirtualMachineStatus,
     now: Timestamp,
 ) -> Outcome {
-    let id = &server.id;
+    let (id, before) = (&server.id, vm.status.clone().unwrap_or_default());
     match plan {
         Plan::Keep(word) => Outcome::Done { reason: word, message: format!("server {id} is {}", server.status) },
         Plan::Wait("Building") => Outcome::waiting("Building", format!("Nova makes server {id}")),
         Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
         Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(server))),
         Plan::Note => {
-            restart::count(status, now);
+            restart::count(&before, status, now);
             back_off(server, status, now)
         }
         Plan::Pause => back_off(server, status, now),
         Plan::Refused => {
-            let wait = restart::postpone(status, now);
+            let wait = restart::postpone(&before, status, now);
             let (is, wanted) = (&server.flavor.original_name, &vm.spec.flavor);
             let message = format!(
                 "Nova left server {id} at flavor {is}: mostly no host has room for {wanted}, or its image does not fit; it is asked \
