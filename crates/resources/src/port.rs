@@ -3,13 +3,14 @@
 mod addresses;
 mod wanted;
 
+use futures::FutureExt;
 use kupenstack_api::resources::{Network, Port, PortStatus, ResourceKind, SecurityGroup, Subnet};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, PortAttributes, network::Collection};
 
 use self::wanted::Wanted;
 use crate::{
-    actuator::Target,
+    actuator::{Step, Target},
     needs::{Need, When::FromTheStart},
     neutron::{NeutronKind, Sought, listed_in_neutron},
 };
@@ -44,6 +45,13 @@ impl NeutronKind for Port {
 
     fn changes(target: &Target<Self>, port: &openstack::Port) -> PortAttributes {
         Wanted::of(target).changes(port)
+    }
+
+    /// One that was made before its network had a subnet gets its address when there is one.
+    fn further_updates<'a>(target: &'a Target<Self>, port: &'a openstack::Port) -> Vec<Step<'a, ()>> {
+        let spec = &target.object.spec;
+        let waits = spec.adopt.is_none() && spec.addresses.is_none() && port.fixed_ips.is_empty();
+        waits.then(|| addresses::first(&target.client, port).boxed()).into_iter().collect()
     }
 
     /// Neutron would take it away from a running VM.

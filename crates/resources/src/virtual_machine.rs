@@ -15,7 +15,8 @@ use futures::{FutureExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kupenstack_api::resources::{
-    ClusterImage, Flavor, Image, Port, PortSpec, ResourceKind, RestartPolicy, VirtualMachine, VirtualMachineStatus,
+    ClusterImage, Flavor, FloatingIP, FloatingIPSpec, Image, Port, PortSpec, ResourceKind, RestartPolicy,
+    VirtualMachine, VirtualMachineStatus,
 };
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{Server, ServerFilter};
@@ -24,7 +25,10 @@ use kupenstack_runtime::Failure;
 use self::plan::{Plan, Prior};
 use crate::{
     actuator::{Actuator, Progress, Step, Target},
-    needs::{Need, When::FromTheStart},
+    needs::{
+        Need,
+        When::{FromTheStart, InTheEnd},
+    },
     observe::Listed,
     parts::Part,
     stop::Stop,
@@ -104,7 +108,8 @@ impl Actuator for VirtualMachineActuator {
 
     const NAME: &'static str = "virtualmachine";
     const CONCURRENCY: u16 = 32;
-    const NEEDS: &'static [&'static str] = &[Image::KIND, ClusterImage::KIND, Flavor::KIND, Port::KIND];
+    const NEEDS: &'static [&'static str] =
+        &[Image::KIND, ClusterImage::KIND, Flavor::KIND, Port::KIND, FloatingIP::KIND];
 
     fn needs(vm: &VirtualMachine) -> Vec<Need> {
         let spec = &vm.spec;
@@ -112,7 +117,10 @@ impl Actuator for VirtualMachineActuator {
         let cluster_image = spec.cluster_image.iter().map(|name| Need::of::<ClusterImage>(vm, name, FromTheStart));
         let ports = wanted::ports(vm).map(|name| Need::of::<Port>(vm, &name, FromTheStart));
         let flavor = Need::of::<Flavor>(vm, &spec.flavor, FromTheStart);
-        image.chain(cluster_image).chain([flavor]).chain(ports).collect()
+        let floating = spec.floating_ip.iter().map(|floating| wanted::part_name(vm, &floating.external_network));
+        // it can't stand for the port before there is a way, which may come when the VM has long been running
+        let floating = floating.map(|name| Need::of::<FloatingIP>(vm, &name, InTheEnd));
+        image.chain(cluster_image).chain([flavor]).chain(ports).chain(floating).collect()
     }
 
     fn parts(vm: &VirtualMachine) -> Result<Vec<Part>, Failure> {
@@ -124,9 +132,15 @@ impl Actuator for VirtualMachineActuator {
                 security_groups: vm.spec.security_groups.clone(),
                 ..PortSpec::default()
             };
-            Some(Part::of::<Port>(vm, &wanted::port_name(vm, name), &spec))
+            Some(Part::of::<Port>(vm, &wanted::part_name(vm, name), &spec))
         });
-        made.collect()
+        let floating = vm.spec.floating_ip.iter().map(|floating| {
+            let network = &floating.external_network;
+            let (external_network, port) = (Some(network.clone()), wanted::ports(vm).next());
+            let spec = FloatingIPSpec { external_network, port, ..FloatingIPSpec::default() };
+            Part::of::<FloatingIP>(vm, &wanted::part_name(vm, network), &spec)
+        });
+        made.chain(floating).collect()
     }
 
     fn observe<'a>(&'a self, target: &'a Target<VirtualMachine>) -> Step<'a, Option<Server>> {

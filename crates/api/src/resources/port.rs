@@ -57,7 +57,7 @@ pub struct PortSpec {
     pub network: Option<String>,
 
     /// All of its addresses (Neutron's `fixed_ips`). When absent, Neutron gives it one of each family that the network has,
-    /// and they stay as they are. Those that follow from the MAC (`SLAAC`) it has beside them.
+    /// as soon as it has a subnet, and they stay as they are; none when empty. Those that follow from the MAC (`SLAAC`) it has beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub addresses: Option<Vec<PortAddress>>,

@@ -88,6 +88,10 @@ pub struct VirtualMachineSpec {
     #[schemars(length(max = 16), inner(length(min = 1, max = 253)))]
     pub security_groups: Option<Vec<String>>,
 
+    /// An address outside of the cloud that stands for its first port. When absent, it has none.
+    #[serde(rename = "floatingIP", default, skip_serializing_if = "Option::is_none")]
+    pub floating_ip: Option<VirtualMachineFloatingIP>,
+
     /// What cloud-init, or whatever the image has in its place, is given at the first boot. It can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
@@ -141,6 +145,16 @@ pub struct VirtualMachineNetwork {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub addresses: Option<Vec<super::PortAddress>>,
+}
+
+/// An address outside of the cloud that is made for a VM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualMachineFloatingIP {
+    /// Name of the `ExternalNetwork` that it is of. A `FloatingIP` is made, of the name `<VM>.<external network>`, and goes
+    /// with the VM. For an address that stays, declare a `FloatingIP` that names the VM's port.
+    #[schemars(length(min = 1, max = 253))]
+    pub external_network: String,
 }
 
 /// Where user data comes from.

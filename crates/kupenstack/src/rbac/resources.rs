@@ -160,10 +160,10 @@ const PARTS_OF_VIRTUAL_MACHINES: &[Right] = &[
     Right {
         scope: Scope::Cluster,
         group: OURS,
-        resources: &["ports"],
+        resources: &["ports", "floatingips"],
         names: &[],
         verbs: &["create", "patch", "delete"],
-        why: "the ports that are made for a VM",
+        why: "the ports and the floating IP that are made for a VM",
     },
     Right {
         scope: Scope::Cluster,

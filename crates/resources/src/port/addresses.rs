@@ -1,8 +1,32 @@
 //! The addresses that a port has and is to have.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
 
-use kupenstack_openstack::{FixedIp, Port, WantedIp};
+use futures::TryStreamExt;
+use kupenstack_core::Outcome;
+use kupenstack_openstack::{Client, FixedIp, Port, PortAttributes, Subnet, WantedIp};
+
+use crate::stop::Stop;
+
+/// Gives a port without any its first address, of IPv4 if it can be. Those that Neutron makes of the MAC it has anyway.
+pub(super) async fn first(client: &Client, port: &Port) -> Result<(), Stop> {
+    let mut subnets: Vec<Subnet> = client.network().subnets().of_networks(&[&port.network_id]).try_collect().await?;
+    subnets.sort_by_key(|subnet| subnet.ip_version);
+    let Some(subnet) = subnets.first() else {
+        let message = "its network has no subnet yet, of which it could have an address; for a port without one declare an \
+                       empty list of addresses";
+        return Err(Outcome::waiting("NoAddress", message).within(LOOK).into());
+    };
+    let any = WantedIp { subnet_id: Some(subnet.id.clone()), ip_address: None };
+    let changes = PortAttributes { fixed_ips: Some(vec![any]), ..PortAttributes::default() };
+    Ok(client.network().ports().update(port, &changes).await.map(drop)?)
+}
+
+/// Nobody tells of a subnet that others make.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// In the order in which people look for them.
 pub(super) fn shown(port: &Port) -> Vec<String> {

@@ -17,8 +17,8 @@ use crate::{
 /// Longest name of an object.
 const LONGEST_NAME: usize = 253;
 
-/// Name of the `Port` that is made for a VM on a network.
-pub(super) fn port_name(vm: &VirtualMachine, network: &str) -> String {
+/// Name of what is made for a VM on a network.
+pub(super) fn part_name(vm: &VirtualMachine, network: &str) -> String {
     let name = format!("{}.{network}", vm.name_any());
     if name.len() <= LONGEST_NAME {
         return name;
@@ -30,7 +30,7 @@ pub(super) fn port_name(vm: &VirtualMachine, network: &str) -> String {
 pub(super) fn ports(vm: &VirtualMachine) -> impl Iterator<Item = String> {
     vm.spec.networks.iter().filter_map(|named| match (&named.port, &named.network) {
         (Some(port), _) => Some(port.clone()),
-        (None, Some(network)) => Some(port_name(vm, network)),
+        (None, Some(network)) => Some(part_name(vm, network)),
         (None, None) => None,
     })
 }

@@ -61,7 +61,7 @@ async fn inside(tenant: &Tenant<'_>, is_led_out: bool) {
 }
 
 /// A router between the network outside and the one inside, as somebody else may make it.
-async fn lead_out(tenant: &Tenant<'_>) {
+pub(crate) async fn lead_out(tenant: &Tenant<'_>) {
     let (network, subnet) = (tenant.ready::<Network>("net").await, tenant.ready::<Subnet>("sub").await);
     let (now, project) = (tenant.world.sim.clock().now(), tenant.project().await);
     let (outside, router) = (outside_id(tenant), format!("router-of-{}", tenant.name));

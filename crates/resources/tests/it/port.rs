@@ -48,12 +48,17 @@ async fn k_orc_187_create_minimal_in_any_order() {
     create(&tenant, "minimal-port", json!({})).await;
     assert_eq!(tenant.says::<Port>("minimal-port", "DependencyNotReady").await, "Network net does not exist");
     tenant.create::<Network>("net", json!({})).await;
+    let message = tenant.says::<Port>("minimal-port", "NoAddress").await;
+    assert!(message.starts_with("its network has no subnet yet"), "{message}");
+    tenant.create::<Subnet>("late", json!({"network": "net", "cidr": "10.0.0.0/24"})).await;
     let port = tenant.ready::<Port>("minimal-port").await;
     let stored = only(tenant.world, "minimal-port");
     assert_eq!((stored.id.clone(), stored.project_id.clone()), (id(&port), tenant.project().await));
     assert_eq!(stored.text("description"), mark(&port));
-    let mac = port.status.unwrap().mac_address.unwrap();
+    let status = port.status.unwrap();
+    let mac = status.mac_address.unwrap();
     assert_eq!(stored.text("mac_address"), mac);
+    assert!(status.addresses.len() == 1 && status.addresses[0].starts_with("10.0.0."), "{:?}", status.addresses);
     let first = u8::from_str_radix(&mac[..2], 16).unwrap();
     assert_eq!(first & 3, 2, "{mac} is one that nobody has registered, of one card");
     look::delete(tenant.api::<Port>(), "minimal-port").await;
@@ -185,7 +190,7 @@ async fn external_deletion_is_made_good_with_the_same_mac() {
 async fn one_that_a_vm_is_connected_to_stays() {
     let tenant = world::shared().await.tenant().await;
     tenant.create::<Network>("net", json!({})).await;
-    create(&tenant, "used-port", json!({})).await;
+    create(&tenant, "used-port", json!({"addresses": []})).await;
     let port = id(&tenant.ready::<Port>("used-port").await);
     meddle(tenant.world, &port, json!({"device_id": "vm-1", "device_owner": "compute:nova"}));
     tenant.api::<Port>().delete("used-port", &DeleteParams::default()).await.unwrap();

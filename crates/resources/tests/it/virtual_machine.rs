@@ -4,13 +4,14 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
-use kupenstack_api::resources::{Flavor, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine};
+use kupenstack_api::resources::{Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine};
 use kupenstack_testkit::sim::{Effect, Rule, Server};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
     common::look::{self, eventually, gone, id, is_ready, mark, object, shown, until},
+    floating_ip,
     world::{self, Tenant, World},
 };
 
@@ -187,6 +188,36 @@ async fn update_changes_each_field_and_back() {
     }
     let vm = tenant.ready::<VirtualMachine>("edited").await;
     assert_eq!((id(&vm), vm.status.unwrap().restarts), (first, 0), "always the same server, and nothing has failed");
+}
+
+/// The address outside is there at once, stands for the VM as soon as there is a way, and goes when it is not wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floating_ip_comes_and_goes_with_its_vm() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    floating_ip::outside(&tenant).await;
+    create(&tenant, "reached", json!({"floatingIP": {"externalNetwork": tenant.name}})).await;
+    tenant.ready::<VirtualMachine>("reached").await;
+    let name = format!("reached.{}", tenant.name);
+    tenant.says::<FloatingIP>(&name, "NoRoute").await;
+    floating_ip::lead_out(&tenant).await;
+    tenant.nudge::<FloatingIP>(&name).await;
+    let outside = tenant.ready::<FloatingIP>(&name).await.status.unwrap().address.unwrap();
+    let first = |vm: &VirtualMachine| vm.status.as_ref().unwrap().addresses.first().cloned();
+    let vm = until(tenant.api(), "reached", |vm: &VirtualMachine| first(vm).as_ref() == Some(&outside)).await;
+    assert_eq!(vm.status.unwrap().addresses.len(), 2);
+    tenant.patch::<VirtualMachine>("reached", json!({"spec": {"floatingIP": null}})).await;
+    gone(tenant.api::<FloatingIP>(), &name).await;
+    assert!(floating_ip::all(&tenant).is_empty());
+    until(tenant.api(), "reached", |vm: &VirtualMachine| {
+        is_ready(vm) && vm.status.as_ref().unwrap().addresses.len() == 1
+    })
+    .await;
+    edit(&tenant, "reached", json!({"floatingIP": {"externalNetwork": tenant.name}})).await;
+    tenant.ready::<FloatingIP>(&name).await;
+    look::delete(tenant.api::<VirtualMachine>(), "reached").await;
+    gone(tenant.api::<FloatingIP>(), &name).await;
+    assert!(floating_ip::all(&tenant).is_empty());
 }
 
 /// Nova takes the request, finds no host, and leaves the server as it was.
