@@ -11,7 +11,8 @@ use crate::{
         ServiceResource,
     },
     resources::{
-        ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+        ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet,
+        VirtualMachine,
     },
 };
 
@@ -34,6 +35,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Flavor::crd(),
         ExternalNetwork::crd(),
         FloatingIP::crd(),
+        KeyPair::crd(),
         Network::crd(),
         Port::crd(),
         SecurityGroup::crd(),

@@ -1,13 +1,19 @@
 //! What can be said of users' objects before they are stored.
 
-use kupenstack_api::resources::{ClusterImage, GROUP, Image};
+use kupenstack_api::resources::{ClusterImage, GROUP, Image, KeyPair};
 use kupenstack_core::admission::{Findings, Rule};
 
-use crate::image::{self, Variant};
+use kube::Resource;
+
+use crate::{
+    image::{self, Variant},
+    key_pair,
+};
 
 /// How objects of the group are judged.
 pub fn rules() -> Vec<Rule> {
-    vec![rule::<Image>(), rule::<ClusterImage>()]
+    let of_key_pairs = |object: &KeyPair| key_pair::refusal(object).map(Findings::fault).unwrap_or_default();
+    vec![rule::<Image>(), rule::<ClusterImage>(), Rule::new(GROUP, &KeyPair::plural(&()), of_key_pairs)]
 }
 
 fn rule<K: Variant>() -> Rule {
@@ -28,7 +34,7 @@ mod tests {
     #[case::no_host("http://:80/i")]
     #[case::character("http://a<b/i")]
     fn an_address_that_is_none_is_a_fault(#[case] src: &str) {
-        for rule in rules() {
+        for rule in rules().iter().filter(|rule| rule.plural().ends_with("images")) {
             let image = json!({"apiVersion": "kupenstack.io/v1", "kind": "Image", "metadata": {"name": "i"},
                 "spec": {"src": src, "format": "raw"}});
             let found = rule.judge(image).unwrap();
@@ -55,6 +61,19 @@ mod tests {
             assert_eq!(with_property(name).faults.len(), 1, "{name}");
         }
         assert_eq!(with_property("hw_disk_bus"), Findings::default());
+    }
+
+    /// What the definition's pattern lets through, and what it can't be told of.
+    #[rstest]
+    #[case::key("ssh-ed25519 AAAA")]
+    #[case::another_type("ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIM5VUfJYhPwFhni7yWYee4vCC3W5DEUA804o6s0VRzzo")]
+    fn a_key_that_is_none_is_a_fault(#[case] key: &str) {
+        let object = json!({"apiVersion": "kupenstack.io/v1", "kind": "KeyPair", "metadata": {"name": "k"},
+            "spec": {"publicKey": key}});
+        let rules = rules();
+        let found = rules.iter().find(|rule| rule.plural() == "keypairs").unwrap().judge(object).unwrap();
+        assert!(found.faults.len() == 1 && found.faults[0].starts_with("spec.publicKey: "), "{found:?}");
+        assert!(!found.faults[0].contains(key), "{found:?}");
     }
 
     #[test]

@@ -161,6 +161,7 @@ impl<A: Actuator> Flow<A> {
         self.observed(report, target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed
         let resource = self.update(report, target, resource).await?;
+        self.census.looked(&target.site, &uid_of(target.object.as_ref()), &resource);
         Ok(self.observed(report, target, &resource).await)
     }
 
@@ -312,6 +313,7 @@ impl<A: Actuator> Flow<A> {
 
     async fn let_go(&self, report: &Report<A::Kind>) -> Result<(), Failure> {
         let object = report.object();
+        self.census.forget(&uid_of(object.as_ref()));
         if apply::has_finalizer(object.as_ref(), FINALIZER) {
             apply::remove_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?;
         }

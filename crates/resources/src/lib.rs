@@ -15,6 +15,7 @@ mod flavor;
 mod floating_ip;
 mod flow;
 mod image;
+mod key_pair;
 mod needs;
 mod network;
 mod neutron;
@@ -53,6 +54,7 @@ use crate::{
     flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
+    key_pair::KeyPairActuator,
     neutron::NeutronActuator,
     observe::{Census, Listed},
     virtual_machine::VirtualMachineActuator,
@@ -87,6 +89,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let flavors = Census::start(&cloud, context, settings.observe_every);
     let homes = Census::start(&cloud, context, projects::observed(settings.observe_every));
     homes.announce();
+    let key_pairs = Census::start(&cloud, context, settings.observe_every);
     let networks = Census::start(&cloud, context, settings.observe_every);
     let groups = Census::start(&cloud, context, settings.observe_every);
     let subnets = Census::start(&cloud, context, settings.observe_every);
@@ -99,6 +102,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
         kind(&cloud, &directory, &flavors, FlavorActuator, context),
+        kind(&cloud, &directory, &key_pairs, KeyPairActuator, context),
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
         kind(&cloud, &directory, &networks, NeutronActuator::<ExternalNetwork>::new(), context),
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),

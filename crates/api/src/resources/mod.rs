@@ -5,6 +5,7 @@ mod external_network;
 mod flavor;
 mod floating_ip;
 mod image;
+mod key_pair;
 mod network;
 mod port;
 mod security_group;
@@ -19,6 +20,7 @@ pub use external_network::{
 pub use flavor::{Flavor, FlavorSpec, FlavorStatus};
 pub use floating_ip::{FloatingIP, FloatingIPAdoption, FloatingIPSpec, FloatingIPStatus};
 pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, ImageStatus};
+pub use key_pair::{KeyPair, KeyPairSpec, KeyPairStatus};
 pub use network::{Network, NetworkSpec, NetworkStatus};
 pub use port::{AllowedAddress, Port, PortAddress, PortSpec, PortStatus};
 pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGroupSpec, SecurityGroupStatus};

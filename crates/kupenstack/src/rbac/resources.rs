@@ -11,6 +11,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
     Controller { name: "externalnetwork", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, EXTERNAL_NETWORKS] },
+    Controller { name: "keypair", rights: &[CLOUD, NAMESPACES, EVENTS, KEY_PAIRS] },
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
@@ -106,7 +107,16 @@ const HANDOUTS: &[Right] = &[Right {
 const OCCUPANTS: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: OURS,
-    resources: &["floatingips", "images", "networks", "ports", "securitygroups", "subnets", "virtualmachines"],
+    resources: &[
+        "floatingips",
+        "images",
+        "keypairs",
+        "networks",
+        "ports",
+        "securitygroups",
+        "subnets",
+        "virtualmachines",
+    ],
     names: &[],
     verbs: READ,
     why: "what is still in a namespace's project",
@@ -153,6 +163,7 @@ const NETWORKS: &[Right] = kind!("networks");
 const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");
 const PORTS: &[Right] = kind!("ports");
+const KEY_PAIRS: &[Right] = kind!("keypairs");
 const FLOATING_IPS: &[Right] = kind!("floatingips");
 const VIRTUAL_MACHINES: &[Right] = kind!("virtualmachines");
 

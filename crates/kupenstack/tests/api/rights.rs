@@ -97,6 +97,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch kupenstack.io/securitygroups:status default web",
         "patch kupenstack.io/subnets:status default subnet",
         "patch kupenstack.io/ports:status default port",
+        "patch kupenstack.io/keypairs:status default key-pair",
         "patch kupenstack.io/floatingips:status default floating-ip",
         "patch kupenstack.io/images:status default image",
         "patch kupenstack.io/clusterimages:status - image",

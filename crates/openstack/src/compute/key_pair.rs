@@ -2,7 +2,7 @@
 
 use futures::{Stream, TryStreamExt};
 use http::Method;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Compute, LARGEST_PAGE};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A key pair, of which Nova has the public half. It belongs to a user, whatever the project, and can't be changed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPair {
     /// Its name, unique among the user's.
     pub name: String,

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, stream::BoxStream};
 use kupenstack_openstack::{Client, Error};
@@ -190,4 +190,46 @@ async fn what_others_deleted_before_a_list_could_show_it_is_missed() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert_eq!(owners(&list(&census, &[thing("b", "u2", 1)])), ["u1"]);
     assert!(owners(&list(&census, &[thing("b", "u2", 1)])).is_empty(), "it is told once");
+}
+
+/// A thing that nobody can list.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Private(String);
+
+impl Listed for Private {
+    const NOUN: &'static str = "private thing";
+    const SERVICES: &'static [&'static str] = &[];
+    const TRUSTED: Option<Duration> = Some(Duration::from_hours(1));
+
+    fn id(&self) -> &str {
+        &self.0
+    }
+
+    fn mark(&self) -> Option<&str> {
+        None
+    }
+
+    fn is_in(&self, _: &str) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_what_can_not_be_listed_counts_for_its_time() {
+    let census = Arc::new(Census::<Private>::new(CancellationToken::new()));
+    let thing = || Private("a".to_owned());
+    assert_eq!(census.seen(&site(), "u1", "a").await, None, "without a list to wait for");
+    census.looked(&site(), "u1", &thing());
+    assert_eq!(census.seen(&site(), "u1", "a").await, Some(thing()));
+    let another = Site { life: "two".to_owned(), ..site() };
+    assert_eq!(census.seen(&another, "u1", "a").await, None, "another cloud");
+    assert_eq!(census.seen(&site(), "u1", "b").await, None, "another identifier");
+    assert_eq!(census.seen(&site(), "u2", "a").await, None, "another object");
+    tokio::time::advance(Duration::from_mins(59)).await;
+    assert_eq!(census.seen(&site(), "u1", "a").await, Some(thing()));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    assert_eq!(census.seen(&site(), "u1", "a").await, None);
+    census.looked(&site(), "u1", &thing());
+    drop(census.writing("u1".to_owned()));
+    assert_eq!(census.seen(&site(), "u1", "a").await, None, "it was written to");
 }

@@ -12,7 +12,7 @@ use kube::{
 };
 use kupenstack_api::{
     FINALIZER,
-    resources::{FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine},
+    resources::{FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet, VirtualMachine},
 };
 use kupenstack_runtime::{Context, Failure, ObjectRef, apply, changes_of};
 use serde::de::DeserializeOwned;
@@ -20,9 +20,10 @@ use serde::de::DeserializeOwned;
 use crate::{cloud::Cloud, wake};
 
 /// All of them.
-pub(super) static HELD: [Held; 7] = [
+pub(super) static HELD: [Held; 8] = [
     Held::of::<FloatingIP>(),
     Held::of::<Image>(),
+    Held::of::<KeyPair>(),
     Held::of::<Network>(),
     Held::of::<Port>(),
     Held::of::<SecurityGroup>(),

@@ -15,6 +15,7 @@ mod external_network;
 mod flavor;
 mod floating_ip;
 mod image;
+mod key_pair;
 mod life;
 mod network;
 mod object;
@@ -39,7 +40,8 @@ use std::{sync::OnceLock, time::Duration};
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
 use kupenstack_api::resources::{
-    ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+    ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet,
+    VirtualMachine,
 };
 use life::Life;
 use object::{ObjectKind, ObjectLife};
@@ -98,6 +100,11 @@ async fn every_point_of_a_flavors_life_is_survived() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_an_external_networks_life_is_survived() {
     is_survived(ObjectLife::<ExternalNetwork>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_key_pairs_life_is_survived() {
+    is_survived(ObjectLife::<KeyPair>::of(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,6 +169,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(image::<ClusterImage>().await, late, title),
         deaths_are_survived(ObjectLife::<Flavor>::of(()), late, title),
         deaths_are_survived(ObjectLife::<ExternalNetwork>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<KeyPair>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), late, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
@@ -183,6 +191,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(image::<ClusterImage>().await, two, title),
         deaths_are_survived(ObjectLife::<Flavor>::of(()), two, title),
         deaths_are_survived(ObjectLife::<ExternalNetwork>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<KeyPair>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Network>::of(()), two, title),
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
@@ -211,6 +220,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<ClusterImage>::of(src)),
         outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
         outage::is_survived(cluster, ObjectLife::<ExternalNetwork>::of(())),
+        outage::is_survived(cluster, ObjectLife::<KeyPair>::of(())),
         outage::is_survived(cluster, ObjectLife::<Network>::of(())),
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Port>::of(())),

@@ -15,6 +15,7 @@ mod floating_ip_adopt;
 mod handout;
 mod homes;
 mod image;
+mod key_pair;
 mod lifecycle;
 mod needs;
 mod network;

@@ -1,0 +1,129 @@
+//! `KeyPair`: a key pair in Nova, of the namespace's user and of the object's name.
+
+mod key;
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::ResourceExt;
+use kupenstack_api::resources::{KeyPair, KeyPairStatus};
+use kupenstack_core::{Outcome, reason};
+use kupenstack_openstack::{self as openstack, Error, ErrorKind};
+
+use self::key::PublicKey;
+use crate::{
+    actuator::{Actuator, Progress, Step, Target},
+    observe::Listed,
+    stop::Stop,
+};
+
+/// Keeps key pairs in Nova. One is ours if it has the object's name and its key: it can have no mark, and nothing of it can
+/// be another's.
+pub(crate) struct KeyPairActuator;
+
+/// What is wrong with an object for good.
+pub(crate) fn refusal(object: &KeyPair) -> Option<String> {
+    declared(object).err()
+}
+
+fn declared(object: &KeyPair) -> Result<PublicKey, String> {
+    PublicKey::read(&object.spec.public_key).map_err(|error| format!("spec.publicKey: {error}"))
+}
+
+async fn find(target: &Target<KeyPair>) -> Result<Option<openstack::KeyPair>, Stop> {
+    // the administrator would find a key pair of its own, and those of a user who is gone are nobody's
+    if target.owner.is_none() {
+        return Ok(None);
+    }
+    let found = target.client.compute().get_key_pair(&target.object.name_any(), None).await?;
+    Ok(found.filter(|found| is_declared(&target.object, found)))
+}
+
+fn is_declared(object: &KeyPair, found: &openstack::KeyPair) -> bool {
+    declared(object).is_ok_and(|key| PublicKey::read(&found.public_key).is_ok_and(|is| is == key))
+}
+
+async fn make(target: &Target<KeyPair>, progress: &dyn Progress) -> Result<openstack::KeyPair, Stop> {
+    declared(&target.object).map_err(|fault| Outcome::blocked(reason::INVALID_SPEC, fault))?;
+    let name = target.object.name_any();
+    let made = target.client.compute().create_key_pair(&name, target.object.spec.public_key.trim_end()).await;
+    let key_pair = match made {
+        Err(refusal) if refusal.kind() == ErrorKind::Conflict => taken(target, refusal).await?,
+        made => made?,
+    };
+    progress.created(&key_pair.name).await?;
+    Ok(key_pair)
+}
+
+/// What is in the way: an earlier request of ours that was carried out late, or another key of the name.
+async fn taken(target: &Target<KeyPair>, refusal: Error) -> Result<openstack::KeyPair, Stop> {
+    let name = target.object.name_any();
+    match target.client.compute().get_key_pair(&name, None).await? {
+        Some(found) if is_declared(&target.object, &found) => Ok(found),
+        Some(foreign) => {
+            let message = format!(
+                "the namespace's user has a key pair named {name} in Nova with another key ({}): give this object another \
+                 name, or delete that key pair",
+                foreign.fingerprint
+            );
+            Err(Outcome::blocked(reason::NAME_CLASH, message).into())
+        }
+        None => Err(refusal.into()),
+    }
+}
+
+impl Actuator for KeyPairActuator {
+    type Kind = KeyPair;
+    type Resource = openstack::KeyPair;
+
+    const NAME: &'static str = "keypair";
+    const CONCURRENCY: u16 = 8;
+
+    fn observe<'a>(&'a self, target: &'a Target<KeyPair>) -> Step<'a, Option<openstack::KeyPair>> {
+        find(target).boxed()
+    }
+
+    fn create<'a>(&'a self, target: &'a Target<KeyPair>, progress: &'a dyn Progress) -> Step<'a, openstack::KeyPair> {
+        make(target, progress).boxed()
+    }
+
+    /// Nova can't change any of it.
+    fn updates<'a>(&'a self, _: &'a Target<KeyPair>, _: &'a openstack::KeyPair) -> Vec<Step<'a, ()>> {
+        Vec::new()
+    }
+
+    fn delete<'a>(&'a self, target: &'a Target<KeyPair>, key_pair: &'a openstack::KeyPair) -> Step<'a, ()> {
+        async move { Ok(target.client.compute().delete_key_pair(&key_pair.name, None).await.map(drop)?) }.boxed()
+    }
+
+    fn report(&self, target: &Target<KeyPair>, _: &openstack::KeyPair, status: &mut KeyPairStatus) -> Outcome {
+        match declared(&target.object) {
+            Ok(key) => {
+                status.type_ = Some(key.type_name());
+                status.fingerprint = Some(key.fingerprint());
+                Outcome::ready("known to Nova")
+            }
+            Err(fault) => Outcome::blocked(reason::INVALID_SPEC, fault),
+        }
+    }
+}
+
+impl Listed for openstack::KeyPair {
+    const NOUN: &'static str = "Nova key pair";
+    const SERVICES: &'static [&'static str] = &["Keystone", "Nova"];
+    /// Nova lists those of one user. A key pair can't be changed, and VMs that let it in do so without it.
+    const TRUSTED: Option<Duration> = Some(Duration::from_hours(12));
+
+    fn id(&self) -> &str {
+        &self.name
+    }
+
+    fn mark(&self) -> Option<&str> {
+        None
+    }
+
+    /// Of a user, whatever the project.
+    fn is_in(&self, _: &str) -> bool {
+        true
+    }
+}
