@@ -47,11 +47,6 @@ pub(crate) trait ObjectKind:
     /// The spec that it begins with.
     fn spec(given: &Self::Given, stage: &Stage) -> Value;
 
-    /// What that spec says beside it, which is not the same in all lives.
-    fn spec_of_stage(_: &Stage) -> Value {
-        json!({})
-    }
-
     /// What is changed of the spec.
     fn edit() -> Value;
 
