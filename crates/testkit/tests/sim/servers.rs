@@ -187,7 +187,7 @@ async fn a_port_is_attached_and_detached() {
     assert_eq!(ports.get(&second).await.unwrap().unwrap().device_id, "");
     assert!(!compute.detach_port("nil", &second).await.unwrap());
     // a port that is deleted is no server's any more
-    ports.delete(&first).await.unwrap();
+    shop.admin.network().ports().delete(&first).await.unwrap();
     assert!(compute.attached_ports(&id).await.unwrap().is_empty());
     compute.delete_server(&id).await.unwrap();
 }
