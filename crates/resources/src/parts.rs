@@ -102,26 +102,26 @@ impl Part {
 
 impl Chore {
     /// Does it, for `owner`. What has changed meanwhile is seen by the next pass.
-    pub(crate) async fn carry_out<K: Kind>(&self, client: kube::Client, owner: &K) -> Result<(), Stop> {
+    pub(crate) async fn carry_out<K: Kind>(&self, kubernetes: kube::Client, owner: &K) -> Result<(), Stop> {
         match self {
-            Self::Make(part) => {
-                let api = api(client, &part.key, &part.resource);
-                apply::create_if_absent(&api, &part.object(owner)?).await?;
+            Self::Make(wanted) => {
+                let all = objects(kubernetes, &wanted.key, &wanted.resource);
+                apply::create_if_absent(&all, &wanted.object(owner)?).await?;
             }
-            Self::Change(part, owned) => {
-                let api = api(client, &part.key, &part.resource);
+            Self::Change(wanted, known) => {
+                let all = objects(kubernetes, &wanted.key, &wanted.resource);
                 let patch = serde_json::from_value(json!([
-                    {"op": "test", "path": "/metadata/uid", "value": &*owned.uid},
-                    {"op": "replace", "path": "/spec", "value": part.spec},
-                    {"op": "add", "path": format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1")), "value": part.made_as()},
+                    {"op": "test", "path": "/metadata/uid", "value": &*known.uid},
+                    {"op": "replace", "path": "/spec", "value": wanted.spec},
+                    {"op": "add", "path": format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1")), "value": wanted.made_as()},
                 ]));
                 let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
-                api.patch(&part.key.name, &apply::patch_params(), &patch).await?;
+                all.patch(&wanted.key.name, &apply::patch_params(), &patch).await?;
             }
-            Self::Remove(key, resource, owned) => {
-                let preconditions = Preconditions { uid: Some(owned.uid.to_string()), resource_version: None };
+            Self::Remove(key, resource, known) => {
+                let preconditions = Preconditions { uid: Some(known.uid.to_string()), resource_version: None };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                match api(client, key, resource).delete(&key.name, &params).await {
+                match objects(kubernetes, key, resource).delete(&key.name, &params).await {
                     Err(kube::Error::Api(error)) if error.is_not_found() => {}
                     result => drop(result?),
                 }
@@ -142,7 +142,7 @@ impl Part {
     }
 }
 
-fn api(client: kube::Client, key: &Key, resource: &ApiResource) -> Api<DynamicObject> {
+fn objects(client: kube::Client, key: &Key, resource: &ApiResource) -> Api<DynamicObject> {
     if key.place.is_empty() {
         Api::all_with(client, resource)
     } else {

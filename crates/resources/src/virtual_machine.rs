@@ -15,11 +15,11 @@ use futures::{FutureExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kupenstack_api::resources::{
-    ClusterImage, Flavor, FloatingIP, FloatingIPSpec, Image, Port, PortSpec, ResourceKind, RestartPolicy,
+    ClusterImage, Flavor, FloatingIP, FloatingIPSpec, Image, KeyPair, Port, PortSpec, ResourceKind, RestartPolicy,
     VirtualMachine, VirtualMachineStatus,
 };
 use kupenstack_core::Outcome;
-use kupenstack_openstack::{Server, ServerFilter};
+use kupenstack_openstack::{ErrorKind, Server, ServerAction, ServerFilter};
 use kupenstack_runtime::Failure;
 
 use self::plan::{Plan, Prior};
@@ -94,6 +94,14 @@ async fn clear(target: &Target<VirtualMachine>, failed: &Server) -> Result<Outco
     Ok(Outcome::waiting("Restarting", format!("server {}, which failed, is being deleted", failed.id)))
 }
 
+async fn act(target: &Target<VirtualMachine>, server: &Server, action: ServerAction) -> Result<(), Stop> {
+    match target.client.compute().act_on_server(&server.id, &action).await {
+        // Nova shows a server whose resize is being confirmed as one that waits for that
+        Err(error) if action == ServerAction::ConfirmResize && error.kind() == ErrorKind::BadRequest => Ok(()),
+        result => Ok(result?),
+    }
+}
+
 /// Asks once, however often it is looked at.
 async fn erase(target: &Target<VirtualMachine>, server: &Server) -> Result<(), Stop> {
     if server.task_state.as_deref() != Some("deleting") {
@@ -109,7 +117,7 @@ impl Actuator for VirtualMachineActuator {
     const NAME: &'static str = "virtualmachine";
     const CONCURRENCY: u16 = 32;
     const NEEDS: &'static [&'static str] =
-        &[Image::KIND, ClusterImage::KIND, Flavor::KIND, Port::KIND, FloatingIP::KIND];
+        &[Image::KIND, ClusterImage::KIND, Flavor::KIND, KeyPair::KIND, Port::KIND, FloatingIP::KIND];
 
     fn needs(vm: &VirtualMachine) -> Vec<Need> {
         let spec = &vm.spec;
@@ -120,7 +128,8 @@ impl Actuator for VirtualMachineActuator {
         let floating = spec.floating_ip.iter().map(|floating| wanted::part_name(vm, &floating.external_network));
         // it can't stand for the port before there is a way, which may come when the VM has long been running
         let floating = floating.map(|name| Need::of::<FloatingIP>(vm, &name, InTheEnd));
-        image.chain(cluster_image).chain([flavor]).chain(ports).chain(floating).collect()
+        let key_pair = spec.key_pair.iter().map(|name| Need::of::<KeyPair>(vm, name, FromTheStart));
+        image.chain(cluster_image).chain([flavor]).chain(key_pair).chain(ports).chain(floating).collect()
     }
 
     fn parts(vm: &VirtualMachine) -> Result<Vec<Part>, Failure> {
@@ -159,8 +168,7 @@ impl Actuator for VirtualMachineActuator {
     fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
         let mut steps = wanted::updates(target, server);
         if let Plan::Act(action, _) = plan::of(target, server, Timestamp::now()) {
-            let act = async move { Ok(target.client.compute().act_on_server(&server.id, &action).await?) };
-            steps.push(act.boxed());
+            steps.push(act(target, server, action).boxed());
         }
         steps
     }
@@ -174,8 +182,8 @@ impl Actuator for VirtualMachineActuator {
         let plan = plan::of(target, server, now);
         shown::describe(&target.object, server, &plan, status);
         if Prior::of(&target.object).had_lost(server) {
-            restart::count(&target.object.status.clone().unwrap_or_default(), status, now);
+            restart::count(&target.object.status.clone().unwrap_or_default(), status, None, now);
         }
-        shown::outcome(&target.object, server, plan, status, now)
+        shown::outcome(&target.object, server, &plan, status, now)
     }
 }

@@ -39,6 +39,7 @@ use crate::{Conditions, HasConditions};
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.image) != has(self.clusterImage)", "fieldPath": ".image", "message": "exactly one of image and clusterImage has to be given"},
     {"rule": "has(self.image) == has(oldSelf.image)", "fieldPath": ".image", "message": "the image can't be changed, create another VirtualMachine instead"},
+    {"rule": "has(self.keyPair) == has(oldSelf.keyPair)", "fieldPath": ".keyPair", "message": "keyPair is read when the VM is first booted: create another VirtualMachine instead"},
     {"rule": "has(self.userData) == has(oldSelf.userData)", "fieldPath": ".userData", "message": "userData is read when the VM is first booted: create another VirtualMachine instead"},
 ]))]
 pub struct VirtualMachineSpec {
@@ -70,6 +71,17 @@ pub struct VirtualMachineSpec {
     /// Name of the `Flavor` that says how large it is. Another name resizes it, which stops it for a while.
     #[schemars(length(min = 1, max = 253))]
     pub flavor: String,
+
+    /// Name of the `KeyPair` in the same namespace that it lets in, which whatever stands for cloud-init in the image does at the
+    /// first boot. It can't be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 253),
+        extend("x-kubernetes-validations" = [
+            {"rule": "self == oldSelf", "message": "keyPair is read when the VM is first booted: create another VirtualMachine instead"},
+        ])
+    )]
+    pub key_pair: Option<String>,
 
     /// What it is connected to, in this order. It can't be changed.
     #[schemars(

@@ -53,6 +53,9 @@ pub struct Server {
     pub fault: Option<ServerFault>,
     /// When it was asked for, as Nova writes it (RFC 3339).
     pub created: String,
+    /// When something of it changed, its state or what is declared of it, to the second.
+    #[serde(default)]
+    pub updated: String,
     /// When it first came up on the host that it is on; none before that.
     #[serde(rename = "OS-SRV-USG:launched_at", default)]
     pub launched: Option<String>,

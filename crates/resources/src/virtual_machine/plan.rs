@@ -121,7 +121,7 @@ fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: 
         return as_it_is(&server.status).map_or(Plan::Strange, Plan::Keep);
     }
     if server.status == "ERROR" {
-        return failed(vm, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
+        return failed(vm, server, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
     }
     let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");
     if can_resize
@@ -135,7 +135,7 @@ fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: 
             _ => Plan::Act(ServerAction::Resize { flavor_id: flavor.to_owned() }, "Resizing"),
         };
     }
-    power(vm, &server.status, now)
+    power(vm, server, now)
 }
 
 fn as_it_is(state: &str) -> Option<&'static str> {
@@ -147,13 +147,13 @@ fn as_it_is(state: &str) -> Option<&'static str> {
     }
 }
 
-fn power(vm: &VirtualMachine, state: &str, now: Timestamp) -> Plan {
+fn power(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
     use PowerState::{Running, Stopped, Suspended};
-    match (vm.power_state(), state) {
+    match (vm.power_state(), server.status.as_str()) {
         (Running, "ACTIVE") => Plan::Keep("Running"),
         (Stopped, "SHUTOFF") => Plan::Keep("Stopped"),
         (Suspended, "SUSPENDED") => Plan::Keep("Suspended"),
-        (Running, "SHUTOFF") if Prior::of(vm).reason().is_some() => failed(vm, now, Some(ServerAction::Start)),
+        (Running, "SHUTOFF") if Prior::of(vm).reason().is_some() => failed(vm, server, now, Some(ServerAction::Start)),
         (Running | Suspended, "SHUTOFF") => Plan::Act(ServerAction::Start, "Starting"),
         (Running, "SUSPENDED") => Plan::Act(ServerAction::Resume, "Starting"),
         // Nova stops and suspends only what is active
@@ -166,14 +166,14 @@ fn power(vm: &VirtualMachine, state: &str, now: Timestamp) -> Plan {
 }
 
 /// What becomes of a VM that does not run, by its policy and its pace. Without a cure it has to be made anew.
-fn failed(vm: &VirtualMachine, now: Timestamp, cure: Option<ServerAction>) -> Plan {
+fn failed(vm: &VirtualMachine, server: &Server, now: Timestamp, cure: Option<ServerAction>) -> Plan {
     let was_shut_down = cure == Some(ServerAction::Start);
     match vm.restart_policy() {
         RestartPolicy::Never => return Plan::Leave,
         RestartPolicy::OnFailure if was_shut_down => return Plan::Leave,
         RestartPolicy::Always | RestartPolicy::OnFailure => {}
     }
-    if Prior::of(vm).reason() != Some(BACK_OFF) {
+    if !restart::is_noted(vm.status.as_ref(), server) {
         return Plan::Note;
     }
     match cure {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kupenstack_api::resources::VirtualMachineStatus;
+use kupenstack_openstack::Server;
 
 const SHORTEST: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
@@ -14,12 +15,30 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(1);
 /// One that ran for so long is not about to fail at once.
 const STEADY: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes in that the VM has failed now, beside what is known of it `before`: a status may be described several times in a
-/// pass.
-pub(super) fn count(before: &VirtualMachineStatus, status: &mut VirtualMachineStatus, now: Timestamp) {
+/// When a server failed or stopped. The same failure is told by the same time, however old what is known of it is.
+pub(super) fn failed_at(server: &Server) -> Option<Timestamp> {
+    let fault = server.fault.as_ref().filter(|_| server.status == "ERROR");
+    fault.map_or(&server.updated, |fault| &fault.created).parse().ok()
+}
+
+/// Whether the status has taken in that the server failed.
+pub(super) fn is_noted(status: Option<&VirtualMachineStatus>, server: &Server) -> bool {
+    let Some(status) = status.filter(|status| status.id.as_deref() == Some(&server.id)) else { return false };
+    let noted = status.failed_at.as_ref().map(|Time(at)| *at);
+    noted.is_some() && noted == failed_at(server)
+}
+
+/// Takes in that the VM has failed at a time, beside what is known of it `before`: a status may be described several times in
+/// a pass.
+pub(super) fn count(
+    before: &VirtualMachineStatus,
+    status: &mut VirtualMachineStatus,
+    failed_at: Option<Timestamp>,
+    now: Timestamp,
+) {
     let rest = rest(before, now);
     status.restarts = before.restarts + 1;
-    status.failed_at = Some(Time(now));
+    status.failed_at = Some(Time(failed_at.unwrap_or(now)));
     status.retry_at = Some(Time(now.saturating_add(rest).unwrap_or(Timestamp::MAX)));
 }
 
@@ -62,7 +81,7 @@ mod tests {
         let mut now = Timestamp::UNIX_EPOCH;
         let mut rests = Vec::new();
         for _ in 0..8 {
-            count(&status.clone(), &mut status, now);
+            count(&status.clone(), &mut status, None, now);
             let rest = wait(&status, now);
             assert!(rest.is_zero() || !is_due(Some(&status), now));
             rests.push(rest.as_secs());
@@ -72,7 +91,7 @@ mod tests {
         }
         assert_eq!(rests, [0, 10, 20, 40, 80, 160, 300, 300]);
         now += STEADY;
-        count(&status.clone(), &mut status, now);
+        count(&status.clone(), &mut status, None, now);
         assert_eq!((wait(&status, now), status.restarts), (Duration::ZERO, 9));
     }
 }

@@ -49,7 +49,7 @@ fn addresses(vm: &VirtualMachine, server: &Server) -> Vec<String> {
 pub(super) fn outcome(
     vm: &VirtualMachine,
     server: &Server,
-    plan: Plan,
+    plan: &Plan,
     status: &mut VirtualMachineStatus,
     now: Timestamp,
 ) -> Outcome {
@@ -60,7 +60,7 @@ pub(super) fn outcome(
         Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
         Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(server))),
         Plan::Note => {
-            restart::count(&before, status, now);
+            restart::count(&before, status, restart::failed_at(server), now);
             back_off(server, status, now)
         }
         Plan::Pause => back_off(server, status, now),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use kube::ResourceExt;
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, Port, ResourceKind, VirtualMachine};
+use kupenstack_api::resources::{ClusterImage, Flavor, Image, KeyPair, Port, ResourceKind, VirtualMachine};
 use kupenstack_core::{Outcome, hash, ownership::described, reason};
 use kupenstack_openstack::{NewServer, Server, ServerChanges};
 
@@ -56,7 +56,7 @@ pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<
         description: Some(description(target)),
         flavor_id: id::<Flavor>(target, &spec.flavor)?,
         image_id: image,
-        key_name: None,
+        key_name: spec.key_pair.as_deref().map(|name| id::<KeyPair>(target, name)).transpose()?,
         ports: ports(vm).map(|port| id::<Port>(target, &port)).collect::<Result<_, _>>()?,
         user_data,
         metadata: spec.metadata.clone(),

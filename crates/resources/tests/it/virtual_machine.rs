@@ -1,10 +1,14 @@
 //! VMs: servers in Nova, at ports that are made for them or that others have made.
 
+use std::time::Duration;
+
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PatchParams, PostParams},
 };
-use kupenstack_api::resources::{Flavor, FloatingIP, Image, Network, Port, SecurityGroup, Subnet, VirtualMachine};
+use kupenstack_api::resources::{
+    Flavor, FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet, VirtualMachine,
+};
 use kupenstack_testkit::sim::{Effect, Rule, Server};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -118,10 +122,12 @@ async fn create_full_declares_everything() {
     tenant.create::<Subnet>("back", json!({"network": "back", "cidr": "10.1.0.0/24"})).await;
     tenant.ready::<Subnet>("back").await;
     tenant.create::<Port>("own", json!({"network": "back", "addresses": [{"ip": "10.1.0.7"}]})).await;
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIM5VUfJYhPwFhni7yWYee4vCC3W5DEUA804o6s0VRzzo";
+    tenant.create::<KeyPair>("alice", json!({"publicKey": key})).await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "boot", "namespace": tenant.name},
         "stringData": {"user-data": "#cloud-config\n"}});
     let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(tenant.client.clone(), &tenant.name);
-    let but = json!({"description": "front", "securityGroups": ["web"], "metadata": {"role": "front"},
+    let but = json!({"description": "front", "securityGroups": ["web"], "metadata": {"role": "front"}, "keyPair": "alice",
         "networks": [{"network": "net", "addresses": [{"ip": "10.0.0.9"}]}, {"port": "own"}],
         "userData": {"secretKeyRef": {"name": "boot", "key": "user-data"}}});
     create(&tenant, "full", but).await;
@@ -133,6 +139,7 @@ async fn create_full_declares_everything() {
     let server = only(&tenant).await;
     assert_eq!(server.description, Some(format!("front {}", mark(&vm))));
     assert_eq!(server.metadata, [("role".to_owned(), "front".to_owned())].into());
+    assert_eq!(server.key_name.as_deref(), Some("alice"));
     // what cloud-init is given, in base64
     assert_eq!(server.user_data.as_deref(), Some("I2Nsb3VkLWNvbmZpZwo="));
     assert_eq!(vm.status.unwrap().addresses, ["10.0.0.9", "10.1.0.7"]);
@@ -269,13 +276,14 @@ async fn what_can_never_be_is_refused_by_the_definition(#[case] but: Value, #[ca
 #[case::image(json!({"image": "other"}), "image can't be changed")]
 #[case::of_the_cluster(json!({"image": null, "clusterImage": "other"}), "image can't be changed")]
 #[case::networks(json!({"networks": [{"network": "other"}]}), "networks can't be changed")]
+#[case::key_pair(json!({"keyPair": "x"}), "read when the VM is first booted")]
 #[case::user_data(json!({"userData": {"inline": "x"}}), "read when the VM is first booted")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_not_be_changed_says_so(#[case] change: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
     create(&tenant, "fixed", json!({})).await;
     let patch = kube::api::Patch::Merge(json!({"spec": change}));
-    let error = tenant.api::<VirtualMachine>().patch("fixed", &Default::default(), &patch).await.unwrap_err();
+    let error = tenant.api::<VirtualMachine>().patch("fixed", &PatchParams::default(), &patch).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
 }
 
@@ -334,7 +342,12 @@ async fn one_that_stops_by_itself_is_started_again_at_a_growing_pace() {
     surroundings(&tenant).await;
     create(&tenant, "fragile", json!({})).await;
     let server = id(&tenant.ready::<VirtualMachine>("fragile").await);
-    let shut_down = || meddle(tenant.world, &server, |server| server.vm_state = "stopped");
+    // Nova's times are of whole seconds
+    let shut_down = || {
+        tenant.world.sim.clock().advance(Duration::from_secs(2));
+        let now = tenant.world.sim.clock().now();
+        meddle(tenant.world, &server, |server| (server.vm_state, server.updated_at) = ("stopped", now));
+    };
     shut_down();
     let restarted =
         until(tenant.api(), "fragile", |vm: &VirtualMachine| is_ready(vm) && vm.status.as_ref().unwrap().restarts == 1)
