@@ -140,7 +140,7 @@ class Pods(unittest.TestCase):
                     running += arg.partition("=")[2].split(",")
         self.assertEqual(sorted(running), ["clusterimage", "externalnetwork", "flavor", "floatingip", "glance", "image", "keypair", "keystone", "libvirt", "mariadb", "memcached",
                                            "network", "neutron", "nova", "openstack", "ovn", "placement", "port", "projects", "quotas", "rabbitmq",
-                                           "securitygroup", "subnet", "virtualmachine"])
+                                           "router", "securitygroup", "subnet", "virtualmachine"])
 
     def test_services_select_their_pods_and_nothing_else(self):
         services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] != "kupenstack-webhook"]

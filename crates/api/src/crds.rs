@@ -11,8 +11,8 @@ use crate::{
         ServiceResource,
     },
     resources::{
-        ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet,
-        VirtualMachine,
+        ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, Router, SecurityGroup,
+        Subnet, VirtualMachine,
     },
 };
 
@@ -38,6 +38,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         KeyPair::crd(),
         Network::crd(),
         Port::crd(),
+        Router::crd(),
         SecurityGroup::crd(),
         Subnet::crd(),
         VirtualMachine::crd(),

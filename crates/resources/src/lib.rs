@@ -26,6 +26,7 @@ mod projects;
 mod queue;
 mod quota;
 mod realm;
+mod router;
 mod security_group;
 mod stop;
 mod subnet;
@@ -40,7 +41,7 @@ use futures::{
     future::BoxFuture,
 };
 use kupenstack_api::resources::{
-    ClusterImage, ExternalNetwork, FloatingIP, Image, Network, Port, ResourceKind, SecurityGroup, Subnet,
+    ClusterImage, ExternalNetwork, FloatingIP, Image, Network, Port, ResourceKind, Router, SecurityGroup, Subnet,
 };
 pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
@@ -94,6 +95,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let groups = Census::start(&cloud, context, settings.observe_every);
     let subnets = Census::start(&cloud, context, settings.observe_every);
     let ports = Census::start(&cloud, context, settings.observe_every);
+    let routers = Census::start(&cloud, context, settings.observe_every);
     let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
     Ok(vec![
@@ -108,6 +110,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &groups, NeutronActuator::<SecurityGroup>::new(), context),
         kind(&cloud, &directory, &subnets, NeutronActuator::<Subnet>::new(), context),
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
+        kind(&cloud, &directory, &routers, NeutronActuator::<Router>::new(), context),
         kind(&cloud, &directory, &floating_ips, NeutronActuator::<FloatingIP>::new(), context),
         kind(&cloud, &directory, &servers, VirtualMachineActuator::new(context.client.clone()), context),
     ])

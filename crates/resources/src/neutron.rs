@@ -112,6 +112,11 @@ pub(crate) trait NeutronKind: Kind {
         None
     }
 
+    /// What has to be done before Neutron deletes a resource, in this order.
+    fn before_deletion<'a>(_: &'a Target<Self>, _: &'a Self::Resource) -> Vec<Step<'a, ()>> {
+        Vec::new()
+    }
+
     /// As [`Actuator::report`].
     fn report(resource: &Self::Resource, status: &mut <Self as ResourceKind>::Status) -> Outcome;
 }
@@ -275,6 +280,9 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
 async fn delete<K: NeutronKind>(target: &Target<K>, resource: &K::Resource) -> Result<(), Stop> {
     if let Some(user) = K::user(resource) {
         return Err(Outcome::waiting("InUse", format!("used by {user}")).into());
+    }
+    for step in K::before_deletion(target, resource) {
+        step.await?;
     }
     Ok(K::all(&target.client).delete(resource.id()).await.map(drop)?)
 }

@@ -16,6 +16,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
     Controller { name: "port", rights: &[CLOUD, NAMESPACES, EVENTS, PORTS] },
+    Controller { name: "router", rights: &[CLOUD, NAMESPACES, EVENTS, ROUTERS] },
     Controller { name: "floatingip", rights: &[CLOUD, NAMESPACES, EVENTS, FLOATING_IPS] },
     Controller {
         name: "virtualmachine",
@@ -113,6 +114,7 @@ const OCCUPANTS: &[Right] = &[Right {
         "keypairs",
         "networks",
         "ports",
+        "routers",
         "securitygroups",
         "subnets",
         "virtualmachines",
@@ -164,6 +166,7 @@ const SECURITY_GROUPS: &[Right] = kind!("securitygroups");
 const SUBNETS: &[Right] = kind!("subnets");
 const PORTS: &[Right] = kind!("ports");
 const KEY_PAIRS: &[Right] = kind!("keypairs");
+const ROUTERS: &[Right] = kind!("routers");
 const FLOATING_IPS: &[Right] = kind!("floatingips");
 const VIRTUAL_MACHINES: &[Right] = kind!("virtualmachines");
 

@@ -99,6 +99,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch kupenstack.io/ports:status default port",
         "patch kupenstack.io/keypairs:status default key-pair",
         "patch kupenstack.io/floatingips:status default floating-ip",
+        "patch kupenstack.io/routers:status default router",
         "patch kupenstack.io/images:status default image",
         "patch kupenstack.io/clusterimages:status - image",
         "patch kupenstack.io/flavors:status - flavor",

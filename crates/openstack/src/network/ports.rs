@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{Collection, NetworkResource, in_order};
 use crate::{Error, service::given};
 
+/// What the ports are for that connect a router to subnets: one on a node, one on every node, one that stands by.
+const ROUTER_INTERFACES: [&str; 3] =
+    ["network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"];
+
 /// A port: where something is connected to a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
@@ -56,6 +60,13 @@ pub struct Port {
     pub vif_type: Option<String>,
     /// Grows with every change.
     pub revision_number: u64,
+}
+
+impl Port {
+    /// Whether it is what connects a router to a subnet, of whatever type the router is.
+    pub fn is_router_interface(&self) -> bool {
+        ROUTER_INTERFACES.contains(&self.device_owner.as_str())
+    }
 }
 
 /// An address of a port.
@@ -141,6 +152,13 @@ impl Collection<Port> {
         let mut query = in_order();
         query.extend(given([("device_id", Some(id.to_owned()))]));
         self.service.clone().list(Self::LIST, query)
+    }
+
+    /// What connects routers to subnets, of every project, as [`survey`](Self::survey) does.
+    pub fn router_interfaces(&self) -> impl Stream<Item = Result<Port, Error>> + Send + use<> {
+        let mut query = in_order();
+        query.extend(ROUTER_INTERFACES.map(|owner| ("device_owner", owner.to_owned())));
+        self.service.clone().survey(Self::LIST, query)
     }
 }
 

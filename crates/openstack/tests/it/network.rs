@@ -78,6 +78,23 @@ async fn a_list_follows_the_links_to_its_pages() {
     assert_eq!(found.iter().map(|network| network.id.as_str()).collect::<Vec<_>>(), ["n1", "n2"]);
 }
 
+/// So many that they fit into a URL; and of no network there is no subnet.
+#[tokio::test]
+async fn subnets_of_many_networks_are_asked_for_together() {
+    let cloud = Cloud::start().await;
+    let none = ResponseTemplate::new(200).set_body_json(json!({"subnets": []}));
+    cloud.answer("GET", "/v2.0/subnets", none).await;
+    let ids = ["6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1"; 101];
+    for (networks, requests) in [(0, 0), (1, 1), (101, 3)] {
+        let before = cloud.requests("GET", "/v2.0/subnets").await.len();
+        let all = cloud.client().network().subnets().of_networks(&ids[..networks]);
+        assert!(all.try_collect::<Vec<Subnet>>().await.unwrap().is_empty());
+        assert_eq!(cloud.requests("GET", "/v2.0/subnets").await.len() - before, requests);
+    }
+    let all = cloud.requests("GET", "/v2.0/subnets").await;
+    assert!(all.iter().all(|request| request.url.as_str().len() < 4000));
+}
+
 #[tokio::test]
 async fn a_network_that_can_not_be_read_hides_no_other() {
     let cloud = Cloud::start().await;

@@ -12,7 +12,7 @@ use kube::{
 };
 use kupenstack_api::{
     FINALIZER,
-    resources::{FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet, VirtualMachine},
+    resources::{FloatingIP, Image, KeyPair, Network, Port, Router, SecurityGroup, Subnet, VirtualMachine},
 };
 use kupenstack_runtime::{Context, Failure, ObjectRef, apply, changes_of};
 use serde::de::DeserializeOwned;
@@ -20,12 +20,13 @@ use serde::de::DeserializeOwned;
 use crate::{cloud::Cloud, wake};
 
 /// All of them.
-pub(super) static HELD: [Held; 8] = [
+pub(super) static HELD: [Held; 9] = [
     Held::of::<FloatingIP>(),
     Held::of::<Image>(),
     Held::of::<KeyPair>(),
     Held::of::<Network>(),
     Held::of::<Port>(),
+    Held::of::<Router>(),
     Held::of::<SecurityGroup>(),
     Held::of::<Subnet>(),
     Held::of::<VirtualMachine>(),

@@ -115,16 +115,20 @@ fn pools(declared: &[AddressPool]) -> Vec<AllocationPool> {
 }
 
 fn routes(spec: &SubnetSpec) -> Option<Vec<Route>> {
-    let said =
-        |declared: &HostRoute| Route { destination: declared.destination.clone(), nexthop: declared.next_hop.clone() };
-    Some(sorted(spec.host_routes.as_ref()?.iter().map(|declared| route(&said(declared))).collect()))
+    Some(sorted(spec.host_routes.as_ref()?.iter().map(declared_route).collect()))
+}
+
+/// A route in the one way to write it.
+pub(crate) fn declared_route(declared: &HostRoute) -> Route {
+    route(&Route { destination: declared.destination.clone(), nexthop: declared.next_hop.clone() })
 }
 
 fn pool(pool: &AllocationPool) -> AllocationPool {
     AllocationPool { start: canonical(&pool.start), end: canonical(&pool.end) }
 }
 
-fn route(route: &Route) -> Route {
+/// One that Neutron shows, in that way.
+pub(crate) fn route(route: &Route) -> Route {
     let destination = route.destination.parse::<IpNet>().map(|range| range.trunc().to_string());
     let destination = destination.unwrap_or_else(|_| route.destination.clone());
     Route { destination, nexthop: canonical(&route.nexthop) }

@@ -26,6 +26,7 @@ mod port;
 mod project;
 mod queue;
 mod quota;
+mod router;
 mod run;
 mod security_group;
 mod stage;
@@ -40,7 +41,7 @@ use std::{sync::OnceLock, time::Duration};
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
 use kupenstack_api::resources::{
-    ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, SecurityGroup, Subnet,
+    ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, Router, SecurityGroup, Subnet,
     VirtualMachine,
 };
 use life::Life;
@@ -128,6 +129,11 @@ async fn every_point_of_a_floating_ips_life_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_routers_life_is_survived() {
+    is_survived(ObjectLife::<Router>::of(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_a_subnets_life_is_survived() {
     is_survived(ObjectLife::<Subnet>::of(())).await;
 }
@@ -174,6 +180,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), late, title),
         deaths_are_survived(ObjectLife::<FloatingIP>::of(()), late, title),
+        deaths_are_survived(ObjectLife::<Router>::of(()), late, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), late, title),
         deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), late, title),
         deaths_are_survived(ProjectLife, late, title),
@@ -196,6 +203,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ObjectLife::<SecurityGroup>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Port>::of(()), two, title),
         deaths_are_survived(ObjectLife::<FloatingIP>::of(()), two, title),
+        deaths_are_survived(ObjectLife::<Router>::of(()), two, title),
         deaths_are_survived(ObjectLife::<Subnet>::of(()), two, title),
         deaths_are_survived(ObjectLife::<VirtualMachine>::of(()), two, title),
         deaths_are_survived(ProjectLife, two, title),
@@ -225,6 +233,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
         outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
         outage::is_survived(cluster, ObjectLife::<Port>::of(())),
         outage::is_survived(cluster, ObjectLife::<FloatingIP>::of(())),
+        outage::is_survived(cluster, ObjectLife::<Router>::of(())),
         outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
         outage::is_survived(cluster, ObjectLife::<VirtualMachine>::of(())),
         outage::is_survived(cluster, ProjectLife),

@@ -178,6 +178,8 @@ impl Stage {
         let cloud = self.sim.cloud();
         // Neutron makes one called default by itself, and ports for what is its own
         let (groups, ports) = (cloud.neutron.all("security-groups"), cloud.neutron.all("ports"));
+        let interfaces =
+            cloud.neutron.all("ports").filter(|port| port.text("device_owner") == "network:router_interface");
         let keystone = |collection| cloud.keystone.all(collection).count();
         Census::from([
             ("images", cloud.glance.len()),
@@ -188,6 +190,8 @@ impl Stage {
             ("ports", ports.filter(|port| !port.text("device_owner").starts_with("network:")).count()),
             ("subnets", cloud.neutron.all("subnets").count()),
             ("floating IPs", cloud.neutron.all("floatingips").count()),
+            ("routers", cloud.neutron.all("routers").count()),
+            ("router interfaces", interfaces.count()),
             ("security groups", groups.filter(|group| group.text("name") != "default").count()),
             ("projects", keystone("projects")),
             ("users", keystone("users")),

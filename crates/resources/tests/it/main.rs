@@ -25,6 +25,7 @@ mod port;
 mod projects;
 mod quota;
 mod refused;
+mod router;
 mod security_group;
 mod slow;
 mod sources;

@@ -171,6 +171,53 @@ async fn a_subnet_is_connected_by_its_gateway_address() {
     assert_eq!(shop.sim.cloud().neutron.all("routers").count(), 0);
 }
 
+/// One list has the interfaces of all routers, and another the subnets of many networks.
+#[tokio::test]
+async fn what_belongs_to_many_is_listed_together() {
+    let shop = with_router().await;
+    shop.led_out().await;
+    let port = shop.connect().await;
+    shop.port().await;
+    let ports: Vec<Port> = shop.admin.network().ports().router_interfaces().try_collect().await.unwrap();
+    let ports: Vec<_> = ports.iter().map(|port| (port.id.as_str(), port.is_router_interface())).collect();
+    assert_eq!(ports, [(port.as_str(), true)], "neither ways out nor others");
+    let subnets = shop.admin.network().subnets();
+    for (networks, found) in
+        [(vec![], 0), (vec![shop.inside.id.as_str()], 1), (vec![&shop.inside.id, &shop.outside.id], 2)]
+    {
+        let listed: Vec<Subnet> = subnets.of_networks(&networks).try_collect().await.unwrap();
+        assert_eq!(listed.len(), found);
+    }
+}
+
+#[tokio::test]
+async fn a_wire_outside_takes_one_flat_network_and_one_of_each_vlan() {
+    let (_, admin, _) = shop();
+    let networks = admin.network().networks();
+    let on = |network_type: &str, segmentation_id| NetworkAttributes {
+        external: Some(true),
+        network_type: Some(network_type.to_owned()),
+        physical_network: Some("wire".to_owned()),
+        segmentation_id,
+        ..named("public")
+    };
+    let flat = networks.create(&on("flat", None)).await.unwrap();
+    assert_eq!((flat.mtu, flat.segmentation_id), (Some(1500), None));
+    networks.create(&on("vlan", Some(7))).await.unwrap();
+    networks.create(&on("vlan", Some(8))).await.unwrap();
+    for again in [on("flat", None), on("vlan", Some(7))] {
+        let refused = networks.create(&again).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict);
+        assert!(
+            refused.to_string().ends_with("on physical network wire is in use.")
+                || refused.to_string().ends_with("Physical network wire is in use."),
+            "{refused}"
+        );
+    }
+    assert!(networks.delete(&flat.id).await.unwrap());
+    networks.create(&on("flat", None)).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_port_becomes_an_interface_and_goes_with_it() {
     let shop = with_router().await;
