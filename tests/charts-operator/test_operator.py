@@ -143,7 +143,8 @@ class Pods(unittest.TestCase):
                                            "router", "securitygroup", "subnet", "virtualmachine"])
 
     def test_services_select_their_pods_and_nothing_else(self):
-        services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] != "kupenstack-webhook"]
+        asked = ["kupenstack-webhook", "kupenstack-subresources"]
+        services = [s for s in of_kind(defaults(), "Service") if s["metadata"]["name"] not in asked]
         self.assertEqual(names(services), names(of_kind(defaults(), "Deployment")))
         for service in services:
             selector = service["spec"]["selector"].items()
@@ -208,13 +209,15 @@ class Rights(unittest.TestCase):
         for role in of_kind(defaults(), "ClusterRole", "Role"):
             for rule in role["rules"]:
                 self.assertNotIn("*", rule["apiGroups"] + rule["resources"] + rule["verbs"])
-        for binding in of_kind(defaults(), "ClusterRoleBinding", "RoleBinding"):
-            self.assertTrue(binding["roleRef"]["name"].startswith("kupenstack-"))
+        others = {b["roleRef"]["name"]: b["metadata"]["namespace"] for b in of_kind(defaults(), "ClusterRoleBinding", "RoleBinding")
+                  if not b["roleRef"]["name"].startswith("kupenstack-")}
+        # what tells how API servers make themselves known is Kubernetes' own
+        self.assertEqual(others, {"extension-apiserver-authentication-reader": "kube-system"})
 
     def test_roles_follow_the_namespaces(self):
         objs = render({"cloud": {"namespace": "cloud-7"}}, namespace="ops")
         places = {r["metadata"]["namespace"] for r in of_kind(objs, "Role", "RoleBinding")}
-        self.assertEqual(places, {"cloud-7", "default", "ops"})
+        self.assertEqual(places, {"cloud-7", "default", "kube-system", "ops"})
         for binding in of_kind(objs, "ClusterRoleBinding", "RoleBinding"):
             for subject in binding["subjects"]:
                 self.assertEqual(subject["namespace"], "ops")
@@ -297,7 +300,8 @@ class Webhook(unittest.TestCase):
         self.assertNotIn("kupenstack-webhook-keep", names(of_kind(objs, "ClusterRole", "Role")))
         self.assertNotIn("Secret", kinds(objs))
         serving = charts.find(objs, "Certificate", "kupenstack-webhook")["spec"]
-        self.assertEqual((serving["secretName"], serving["dnsNames"]), ("kupenstack-webhook", ["kupenstack-webhook.ops.svc"]))
+        self.assertEqual(serving["secretName"], "kupenstack-webhook")
+        self.assertEqual(serving["dnsNames"], ["kupenstack-webhook.ops.svc", "kupenstack-subresources.ops.svc"])
         self.assertEqual(names(of_kind(objs, "Issuer")), ["kupenstack-webhook", "kupenstack-webhook-ca"])
         authority = charts.find(objs, "Certificate", "kupenstack-webhook-ca")["spec"]
         self.assertTrue(authority["isCA"])
@@ -307,6 +311,54 @@ class Webhook(unittest.TestCase):
 
     def test_switched_off_it_leaves_nothing(self):
         objs = render({"webhook": {"enabled": False}})
+        self.assertNotIn("ValidatingWebhookConfiguration", kinds(objs))
+        self.assertIn("kupenstack-webhook", names(of_kind(objs, "Secret")), "console logs are served with it too")
+        objs = render({"webhook": {"enabled": False}, "consoleLog": {"enabled": False}})
         self.assertEqual([n for n in names(objs) if "webhook" in n], [])
         for arguments in self.arguments(objs).values():
             self.assertEqual([a for a in arguments if "webhook" in a], [])
+
+
+class ConsoleLog(unittest.TestCase):
+    OWN = "v1.subresources.kupenstack.io"
+
+    def test_api_servers_reach_the_pods_that_can_answer(self):
+        objs = render(namespace="ops")
+        spec = charts.find(objs, "APIService", self.OWN)["spec"]
+        self.assertEqual(f"{spec['version']}.{spec['group']}", self.OWN)
+        self.assertNotIn("insecureSkipTLSVerify", spec)
+        service = charts.find(objs, "Service", spec["service"]["name"])
+        self.assertEqual(spec["service"]["namespace"], "ops")
+        [port] = service["spec"]["ports"]
+        self.assertEqual(port["port"], spec["service"]["port"])
+        selector = service["spec"]["selector"].items()
+        led_to = []
+        for deployment in of_kind(objs, "Deployment"):
+            pod = deployment["spec"]["template"]
+            [container] = charts.pod_spec(deployment)["containers"]
+            self.assertIn("--console-log", container["args"])
+            self.assertIn(f"--webhook-name={spec['service']['name']}.ops.svc", container["args"])
+            self.assertIn({"name": port["targetPort"], "containerPort": 9443}, container["ports"])
+            if selector <= pod["metadata"]["labels"].items():
+                led_to.append(deployment["metadata"]["name"])
+        self.assertEqual(led_to, ["kupenstack-resources"])
+
+    def test_who_only_looks_on_reads_no_console(self):
+        for role in of_kind(defaults(), "ClusterRole"):
+            if any("subresources.kupenstack.io" in rule["apiGroups"] for rule in role["rules"]):
+                labels = [l for l in role["metadata"]["labels"] if l.startswith("rbac.authorization.k8s.io/")]
+                self.assertEqual(labels, ["rbac.authorization.k8s.io/aggregate-to-edit"])
+
+    def test_cert_manager_takes_the_work_and_the_right(self):
+        objs = render({"webhook": {"certManager": True}}, namespace="ops")
+        annotations = charts.find(objs, "APIService", self.OWN)["metadata"]["annotations"]
+        self.assertEqual(annotations["cert-manager.io/inject-ca-from"], "ops/kupenstack-webhook")
+        self.assertNotIn("kupenstack-console-log-announce", names(of_kind(objs, "ClusterRole")))
+
+    def test_switched_off_it_leaves_nothing(self):
+        objs = render({"consoleLog": {"enabled": False}})
+        self.assertEqual([n for n in names(objs) if "console" in n or "subresources" in n], [])
+        self.assertNotIn("APIService", kinds(objs))
+        for deployment in of_kind(objs, "Deployment"):
+            [container] = charts.pod_spec(deployment)["containers"]
+            self.assertEqual([a for a in container["args"] if "console" in a or "subresources" in a], [])

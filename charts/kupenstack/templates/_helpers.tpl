@@ -25,3 +25,18 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{/* Whether API servers ask the operator for anything: empty if they do not. */}}
+{{- define "kupenstack.serves" -}}
+{{- if or .Values.webhook.enabled .Values.consoleLog.enabled }}yes{{ end -}}
+{{- end }}
+
+{{/* The names under which they do, as a YAML list. */}}
+{{- define "kupenstack.names" -}}
+{{- if .Values.webhook.enabled }}
+- kupenstack-webhook.{{ .Release.Namespace }}.svc
+{{- end }}
+{{- if .Values.consoleLog.enabled }}
+- kupenstack-subresources.{{ .Release.Namespace }}.svc
+{{- end }}
+{{- end }}

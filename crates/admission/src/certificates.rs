@@ -3,10 +3,14 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::{
-    ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert},
+    DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::{
+        ClientHello, ResolvesServerCert,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
     sign::CertifiedKey,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -50,12 +54,60 @@ impl ResolvesServerCert for Served {
     }
 }
 
-/// TLS with what is served at the time of each handshake.
-pub(crate) fn tls(served: &Arc<Served>) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::clone(served) as Arc<dyn ResolvesServerCert>);
+/// Takes any certificate of a client's, or none, and has it prove that it holds the key. What a certificate is worth is
+/// decided by each request that needs one: an API server may well show another one when it asks for a review.
+#[derive(Debug)]
+struct Holder(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for Holder {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+/// TLS with what is served at the time of each handshake. Clients are asked for a certificate only if `asks`.
+pub(crate) fn tls(served: &Arc<Served>, asks: bool) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let holder = Holder(provider.signature_verification_algorithms);
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder =
+        if asks { builder.with_client_cert_verifier(Arc::new(holder)) } else { builder.with_no_client_auth() };
+    let mut config = builder.with_cert_resolver(Arc::clone(served) as Arc<dyn ResolvesServerCert>);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -6,11 +6,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream::BoxStream};
+use futures::{
+    StreamExt,
+    stream::{BoxStream, select_all},
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
     api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1::Secret},
+    kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{Api, Client, api::Patch, runtime::watcher};
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared, apply, growing};
@@ -20,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Issuer, Settings,
+    announced::Announced,
     bundle::{self, Bundle},
     certificates::Served,
     pki::Lifetimes,
@@ -30,17 +35,16 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Longest time between two looks, also while only an event can bring news.
 const LONGEST_REST: Duration = Duration::from_mins(1);
 
-type Configuration = ValidatingWebhookConfiguration;
-
-/// Keeps one Secret and one configuration.
+/// Keeps one Secret, and what tells API servers of it.
 pub(crate) struct Keeper {
     client: Client,
     settings: Settings,
     served: Arc<Served>,
     certified: CancellationToken,
     secret: Arc<Shared<Secret>>,
-    /// Watched only if it is ours to keep right.
-    configuration: Option<Arc<Shared<Configuration>>>,
+    /// Watched only if they are ours to keep right.
+    configuration: Option<Announced<ValidatingWebhookConfiguration>>,
+    api_service: Option<Announced<APIService>>,
 }
 
 impl Keeper {
@@ -54,10 +58,12 @@ impl Keeper {
         let client = context.client.clone();
         // by name, as the rights are
         let one = watcher::Config::default().fields(&format!("metadata.name={}", settings.object));
-        let secret = Shared::start(Api::namespaced(client.clone(), &settings.namespace), one.clone(), context);
+        let secret = Shared::start(Api::namespaced(client.clone(), &settings.namespace), one, context);
         let is_own = matches!(settings.issuer, Issuer::Own(_));
-        let configuration = is_own.then(|| Shared::start(Api::all(client.clone()), one, context));
-        Self { client, settings, served, certified, secret, configuration }
+        let configuration = is_own.then(|| Announced::start(Api::all(client.clone()), &settings.object, context));
+        let api_service = settings.api_service.as_ref().filter(|_| is_own);
+        let api_service = api_service.map(|name| Announced::start(Api::all(client.clone()), name, context));
+        Self { client, settings, served, certified, secret, configuration, api_service }
     }
 
     /// Works until `stop`.
@@ -92,22 +98,21 @@ impl Keeper {
 
     async fn ready(&self) -> Result<(), Failure> {
         self.secret.ready().await?;
-        match &self.configuration {
-            Some(configuration) => configuration.ready().await,
-            None => Ok(()),
+        if let Some(configuration) = &self.configuration {
+            configuration.ready().await?;
         }
+        if let Some(api_service) = &self.api_service {
+            api_service.ready().await?;
+        }
+        Ok(())
     }
 
     fn news(&self) -> BoxStream<'static, ObjectRef<Secret>> {
         let key = self.key();
-        let of_configuration = key.clone();
         let secrets = self.secret.changes(move |_, _| vec![key.clone()]);
-        match &self.configuration {
-            Some(all) => {
-                futures::stream::select(secrets, all.changes(move |_, _| vec![of_configuration.clone()])).boxed()
-            }
-            None => secrets,
-        }
+        let configuration = self.configuration.iter().map(|one| one.changes(self.key()));
+        let api_service = self.api_service.iter().map(|one| one.changes(self.key()));
+        select_all(configuration.chain(api_service).chain([secrets])).boxed()
     }
 
     fn key(&self) -> ObjectRef<Secret> {
@@ -180,30 +185,20 @@ impl Keeper {
 
     /// Has API servers trust the bundle's authorities. Whether they have been told before this pass.
     async fn announce(&self, bundle: &Bundle) -> Result<bool, Failure> {
-        // without a configuration nobody asks
-        let key = ObjectRef::new(&self.settings.object);
-        let Some(configuration) = self.configuration.as_ref().and_then(|all| all.get(&key)) else {
-            return Ok(true);
-        };
         let trusted = ByteString(bundle.trusted().into_bytes());
-        let webhooks = configuration.webhooks.iter().flatten();
-        let wrong: Vec<_> = webhooks.filter(|w| w.client_config.ca_bundle.as_ref() != Some(&trusted)).collect();
-        if wrong.is_empty() {
-            return Ok(true);
+        let mut were_told = true;
+        if let Some(configuration) = &self.configuration {
+            were_told &= configuration.tell(&trusted).await?;
         }
-        let webhooks = wrong.iter().map(|w| json!({"name": w.name, "clientConfig": {"caBundle": trusted}}));
-        let patch = json!({
-            "metadata": {"resourceVersion": configuration.metadata.resource_version},
-            "webhooks": webhooks.collect::<Vec<_>>(),
-        });
-        let api: Api<Configuration> = Api::all(self.client.clone());
-        written(api.patch(&self.settings.object, &apply::patch_params(), &Patch::Strategic(patch)).await)?;
-        Ok(false)
+        if let Some(api_service) = &self.api_service {
+            were_told &= api_service.tell(&trusted).await?;
+        }
+        Ok(were_told)
     }
 }
 
 /// Whether a write was made; false when the object is another one by now.
-fn written<K>(result: kube::Result<K>) -> Result<bool, Failure> {
+pub(crate) fn written<K>(result: kube::Result<K>) -> Result<bool, Failure> {
     match result {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(false),

@@ -1,11 +1,15 @@
-//! The validating webhook: judges objects before they are stored, by the rules that the controllers follow.
+//! What API servers ask the operator: the validating webhook, which judges objects before they are stored, by the rules
+//! that the controllers follow; and an aggregated API, which serves a text of objects to whom the cluster lets read it.
 //!
-//! It answers the API server's reviews over TLS, with a certificate of an authority of its own that it keeps in a Secret
-//! and renews in time; or with one that somebody else puts there. The cluster does not depend on it: what it would
+//! It answers over TLS, with a certificate of an authority of its own that it keeps in a Secret
+//! and renews in time; or with one that somebody else puts there. The cluster does not depend on the webhook: what it would
 //! refuse is refused by the controllers too, in the object's status. This crate must not know any kind of ours.
 
+mod aggregated;
+mod announced;
 mod bundle;
 mod certificates;
+mod front_proxy;
 mod keeper;
 mod pki;
 mod review;
@@ -18,6 +22,8 @@ use kupenstack_runtime::{Context, Failure};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::aggregated::Aggregated;
+pub use aggregated::TextApi;
 pub use pki::Lifetimes;
 
 /// Whose certificates the webhook serves with.
@@ -40,6 +46,9 @@ pub struct Settings {
     pub namespace: String,
     /// Name of the Secret in that namespace, which has to exist, and of the `ValidatingWebhookConfiguration`.
     pub object: String,
+    /// Name of the `APIService` by which API servers come here or to other processes that serve with the same
+    /// certificates; none when there is no such thing.
+    pub api_service: Option<String>,
     /// Whose certificates it serves with.
     pub issuer: Issuer,
 }
@@ -49,6 +58,7 @@ pub struct Webhook {
     settings: Settings,
     listener: TcpListener,
     certified: CancellationToken,
+    texts: Option<TextApi>,
 }
 
 impl Webhook {
@@ -57,7 +67,13 @@ impl Webhook {
         let listener = TcpListener::bind(settings.listen).await;
         let listener =
             listener.map_err(|e| Failure::new("NotListening", format!("listen on {}: {e}", settings.listen)))?;
-        Ok(Self { settings, listener, certified: CancellationToken::new() })
+        Ok(Self { settings, listener, certified: CancellationToken::new(), texts: None })
+    }
+
+    /// Serves these texts as well.
+    #[must_use]
+    pub fn with_texts(self, texts: TextApi) -> Self {
+        Self { texts: Some(texts), ..self }
     }
 
     /// Where it listens.
@@ -73,10 +89,12 @@ impl Webhook {
     /// Answers until the context is cancelled; reviews under way are finished.
     pub async fn run(self, rules: Vec<Rule>, context: Context) -> Result<(), Failure> {
         let served = Arc::new(certificates::Served::default());
-        let tls = certificates::tls(&served).map_err(|e| Failure::new("NoTls", e))?;
+        let tls = certificates::tls(&served, self.texts.is_some()).map_err(|e| Failure::new("NoTls", e))?;
         let keeper = keeper::Keeper::start(self.settings, served, self.certified, &context);
-        let judge = Arc::new(server::Judge { rules, metrics: Arc::clone(&context.metrics) });
-        tokio::join!(keeper.run(context.stop.clone()), server::serve(self.listener, tls, judge, context.stop));
+        let judge = server::Judge { rules, metrics: Arc::clone(&context.metrics) };
+        let aggregated = self.texts.map(|texts| Aggregated::start(texts, &context));
+        let serving = server::serve(self.listener, tls, judge, aggregated, context.stop.clone());
+        tokio::join!(keeper.run(context.stop), serving);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! HTTPS: `POST /validate`.
+//! HTTPS: `POST /validate`, and the paths of an aggregated API.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kupenstack_core::admission::Rule;
 use kupenstack_runtime::metrics::Metrics;
-use rustls::ServerConfig;
+use rustls::{ServerConfig, pki_types::CertificateDer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -18,7 +18,10 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::review::{self, Verdict};
+use crate::{
+    aggregated::{Aggregated, Question},
+    review::{self, Verdict},
+};
 
 /// Where API servers ask.
 const PATH: &str = "/validate";
@@ -42,9 +45,16 @@ pub(crate) struct Judge {
 }
 
 /// Serves until `stop`; requests under way are finished.
-pub(crate) async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, judge: Arc<Judge>, stop: CancellationToken) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    judge: Judge,
+    aggregated: Option<Aggregated>,
+    stop: CancellationToken,
+) {
     let acceptor = TlsAcceptor::from(tls);
-    let service = Service { judge, reviews: Arc::new(Semaphore::new(MOST_REVIEWS)) };
+    let reviews = Arc::new(Semaphore::new(MOST_REVIEWS));
+    let service = Service { judge: Arc::new(judge), reviews, aggregated: aggregated.map(Arc::new) };
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let connections = TaskTracker::new();
     while let Some(Ok(place)) = stop.run_until_cancelled(Arc::clone(&room).acquire_owned()).await {
@@ -74,9 +84,11 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, service: Service,
         Ok(Err(error)) => return tracing::debug!(%error, "no TLS with a client of the webhook"),
         Err(_) => return,
     };
+    let chain = stream.get_ref().1.peer_certificates().map(<[_]>::to_vec).unwrap_or_default();
+    let chain: Arc<[CertificateDer<'static>]> = chain.into();
     let handler = service_fn(move |request| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.answer(request).await) }
+        let (service, chain) = (service.clone(), Arc::clone(&chain));
+        async move { Ok::<_, Infallible>(service.answer(request, &chain).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE);
@@ -98,12 +110,19 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, service: Service,
 struct Service {
     judge: Arc<Judge>,
     reviews: Arc<Semaphore>,
+    aggregated: Option<Arc<Aggregated>>,
 }
 
-type Answer = Response<Full<Bytes>>;
+/// What is sent back.
+pub(crate) type Answer = Response<Full<Bytes>>;
 
 impl Service {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// Answers a client that has shown these certificates.
+    async fn answer(&self, request: Request<Incoming>, chain: &[CertificateDer<'_>]) -> Answer {
+        if let Some(aggregated) = self.aggregated.as_ref().filter(|_| Aggregated::covers(request.uri().path())) {
+            let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+            return aggregated.answer(&Question { method, uri, headers, chain }).await;
+        }
         if request.uri().path() != PATH {
             return plain(StatusCode::NOT_FOUND, "the webhook answers at /validate only");
         }

@@ -10,5 +10,6 @@ pub mod merge;
 pub mod names;
 mod outcome;
 pub mod ownership;
+pub mod text;
 
 pub use outcome::{Outcome, reason};

@@ -71,15 +71,19 @@ pub(crate) struct ControllerArgs {
     /// Work without a lease: for development, where no other operator runs
     #[arg(long)]
     pub(crate) without_lease: bool,
-    /// Address of the validating webhook; it is not served when absent
+    /// Address for requests of API servers: the validating webhook, console logs; nothing is served to them when absent
     #[arg(long, requires = "webhook_names")]
     pub(crate) webhook_listen: Option<SocketAddr>,
-    /// Names or addresses under which API servers reach the webhook, separated by commas
+    /// Names or addresses under which API servers reach that address, separated by commas
     #[arg(long = "webhook-name", value_delimiter = ',')]
     pub(crate) webhook_names: Vec<String>,
     /// Who cares for the webhook's certificate in the Secret `kupenstack-webhook`
     #[arg(long, value_enum, default_value_t = Certificate::Read)]
     pub(crate) webhook_certificate: Certificate,
+    /// Serve the console logs of VMs there, if the controllers of resources are selected, and have the certificate's keeper
+    /// see to it that API servers trust it for them too
+    #[arg(long, requires = "webhook_listen")]
+    pub(crate) console_log: bool,
 }
 
 impl ControllerArgs {

@@ -1,5 +1,6 @@
 //! Runs the selected controllers until they are told to stop.
 
+mod console;
 mod groups;
 mod leading;
 mod selection;
@@ -69,7 +70,7 @@ async fn run(args: &ControllerArgs, selection: Selection) -> anyhow::Result<()> 
     let mut tasks = JoinSet::new();
     let serving = server::serve(args.listen, readiness.clone(), health.clone(), context.clone());
     tasks.spawn(async move { ("server", serving.await.context("serve probes and metrics")) });
-    if let Some((webhook, rules)) = webhook::bind(args).await? {
+    if let Some((webhook, rules)) = webhook::bind(args, &selection, &context).await? {
         let (certified, readiness) = (webhook.certified(), readiness.clone());
         tokio::spawn(async move {
             certified.cancelled().await;

@@ -18,15 +18,15 @@ use kupenstack_openstack::{Client, CloudConfig, Observer, Options};
 use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
 use tokio::sync::broadcast;
 
-use self::{access::Access, health::Health};
+use self::health::Health;
 pub(crate) use self::{
-    access::{CLOUDS_YAML, project_secret},
+    access::{Access, CLOUDS_YAML, project_secret},
     standing::{Site, Standing},
 };
 use crate::stop::Stop;
 
 /// Name of the one cloud.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 /// A namespace without all that is not metadata.
 pub(crate) type NamespaceMeta = PartialObjectMeta<Namespace>;
@@ -90,7 +90,7 @@ impl Cloud {
 
     /// How the cloud stands for what needs these services.
     pub(crate) fn standing(&self, services: &[&str]) -> Standing {
-        standing::of(self.declared().as_deref(), services)
+        Standing::of(self.declared().as_deref(), services)
     }
 
     /// Whether the cloud has a service, be it ready or not.

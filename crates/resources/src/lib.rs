@@ -9,6 +9,7 @@ mod actuator;
 mod admission;
 mod adoption;
 mod cloud;
+mod console;
 mod directory;
 mod external_network;
 mod flavor;
@@ -47,6 +48,7 @@ pub use kupenstack_images::{FetchSettings, Guard, Proxies};
 use kupenstack_runtime::{Context, Controller, Failure, ObjectRef};
 
 pub use admission::rules;
+pub use console::Consoles;
 
 use crate::{
     actuator::Actuator,

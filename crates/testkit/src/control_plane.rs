@@ -24,6 +24,9 @@ const START_LIMIT: Duration = Duration::from_mins(2);
 /// Between two looks at a server that cannot be watched because it is not up yet.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Name by which the API server makes itself known to those that it passes requests on to.
+const FRONT_PROXY: &str = "front-proxy-client";
+
 /// What a control plane consists of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -192,10 +195,14 @@ fn launch(processes: &mut Processes, options: Options) -> io::Result<Launched> {
     let server = format!("https://{address}:{api}");
     let folder = processes.folder().to_owned();
 
-    let authority = Authority::new().map_err(io::Error::other)?;
+    let authority = Authority::new("testkit-ca").map_err(io::Error::other)?;
     std::fs::write(folder.join("ca.crt"), authority.certificate())?;
     authority.server(address).map_err(io::Error::other)?.write(&folder, "apiserver")?;
     pki::write_token_keys(&folder)?;
+    // who may name users in headers is none of those who are users themselves
+    let front_proxy = Authority::new("testkit-front-proxy-ca").map_err(io::Error::other)?;
+    std::fs::write(folder.join("front-proxy-ca.crt"), front_proxy.certificate())?;
+    front_proxy.user(FRONT_PROXY, None).map_err(io::Error::other)?.write(&folder, "front-proxy")?;
     let admin = authority.user("admin", Some("system:masters")).map_err(io::Error::other)?;
     let kubeconfig = write_kubeconfig(&folder, "admin", &server, &authority, &admin)?;
 
@@ -264,6 +271,13 @@ fn apiserver_arguments(address: Ipv4Addr, port: u16, etcd: u16) -> Vec<String> {
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         "--service-account-key-file=tokens.pub".into(),
         "--service-account-signing-key-file=tokens.key".into(),
+        "--requestheader-client-ca-file=front-proxy-ca.crt".into(),
+        format!("--requestheader-allowed-names={FRONT_PROXY}"),
+        "--requestheader-username-headers=X-Remote-User".into(),
+        "--requestheader-group-headers=X-Remote-Group".into(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
+        "--proxy-client-cert-file=front-proxy.crt".into(),
+        "--proxy-client-key-file=front-proxy.key".into(),
         "--profiling=false".into(),
     ]
 }

@@ -16,12 +16,12 @@ pub(crate) struct Identity {
     pub(crate) key: String,
 }
 
-/// The one authority of a control plane.
+/// An authority of a control plane.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    pub(crate) fn new() -> Result<Self, rcgen::Error> {
-        let mut params = named("testkit-ca", None);
+    pub(crate) fn new(name: &str) -> Result<Self, rcgen::Error> {
+        let mut params = named(name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
 mod stage;
+mod texts;
 
 use std::{
     collections::BTreeSet,

@@ -10,7 +10,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
-use kupenstack_admission::{Issuer, Settings, Webhook};
+use kupenstack_admission::{Issuer, Settings, TextApi, Webhook};
 use kupenstack_core::admission::{Findings, Rule};
 use kupenstack_runtime::{Context, Failure, metrics::Metrics};
 use kupenstack_testkit::{ControlPlane, within};
@@ -70,6 +70,7 @@ pub(crate) fn settings(listen: SocketAddr, issuer: Issuer) -> Settings {
         names: vec!["127.0.0.1".to_owned()],
         namespace: NAMESPACE.to_owned(),
         object: OBJECT.to_owned(),
+        api_service: None,
         issuer,
     }
 }
@@ -141,6 +142,13 @@ impl Stage {
         std::fs::read_to_string(self.plane.kubeconfig_path().with_file_name("ca.crt")).expect("readable")
     }
 
+    /// A certificate of the API server's, and its key.
+    pub(crate) fn identity(&self, name: &str) -> reqwest::Identity {
+        let folder = self.plane.kubeconfig_path().with_file_name("");
+        let pem = ["crt", "key"].map(|part| std::fs::read(folder.join(format!("{name}.{part}"))).expect("readable"));
+        reqwest::Identity::from_pem(&pem.concat()).expect("a certificate and its key")
+    }
+
     /// Writes an object. Returns the warnings, or why it was refused.
     pub(crate) async fn write(&self, name: &str, words: &[&str]) -> Result<Vec<String>, String> {
         let object = json!({"apiVersion": "example.org/v1", "kind": "Word", "metadata": {"name": name},
@@ -202,10 +210,25 @@ impl Running {
 
     /// One that may not serve yet.
     pub(crate) async fn bind(stage: &Stage, issuer: Issuer) -> Self {
+        Self::bind_with(stage, issuer, None).await
+    }
+
+    /// One that serves these texts as well.
+    pub(crate) async fn start_with(stage: &Stage, issuer: Issuer, texts: TextApi) -> Self {
+        let running = Self::bind_with(stage, issuer, Some(texts)).await;
+        within(running.certified.cancelled(), "a certificate").await;
+        running
+    }
+
+    async fn bind_with(stage: &Stage, issuer: Issuer, texts: Option<TextApi>) -> Self {
         let stop = CancellationToken::new();
         let metrics = Arc::<Metrics>::default();
         let context = Context::new(stage.plane.client().await, Arc::clone(&metrics), stop.clone());
         let webhook = Webhook::bind(settings(([127, 0, 0, 1], 0).into(), issuer)).await.expect("a free port");
+        let webhook = match texts {
+            Some(texts) => webhook.with_texts(texts),
+            None => webhook,
+        };
         let (address, certified) = (webhook.address().expect("it listens"), webhook.certified());
         let task = tokio::spawn(webhook.run(rules(), context));
         Self { address, certified, metrics, stop, task }
@@ -224,9 +247,7 @@ impl Running {
     }
 
     pub(crate) async fn post(&self, trusted: &str, path: &str, body: Vec<u8>) -> Result<u16, String> {
-        let trusted = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).map_err(|e| e.to_string())?;
-        let client = reqwest::Client::builder().tls_certs_only(trusted).build().map_err(|e| e.to_string())?;
-        let answer = client.post(format!("https://{}{path}", self.address)).body(body).send().await;
+        let answer = client(trusted, None).post(format!("https://{}{path}", self.address)).body(body).send().await;
         answer.map(|a| a.status().as_u16()).map_err(|e| e.to_string())
     }
 
@@ -235,4 +256,15 @@ impl Running {
         self.stop.cancel();
         within(self.task, "it ends").await.expect("it does not panic").expect("nothing failed");
     }
+}
+
+/// A client that trusts these authorities, and perhaps shows a certificate.
+pub(crate) fn client(trusted: &str, identity: Option<reqwest::Identity>) -> reqwest::Client {
+    let trusted = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).expect("certificates");
+    let builder = reqwest::Client::builder().tls_certs_only(trusted);
+    let builder = match identity {
+        Some(identity) => builder.identity(identity),
+        None => builder,
+    };
+    builder.build().expect("a client")
 }

@@ -4,6 +4,7 @@
 //! declare in theirs. Neither holds a wildcard or more than its controllers use; every right says what for.
 
 mod cloud;
+pub(crate) mod console;
 mod render;
 mod resources;
 mod users;
@@ -145,7 +146,8 @@ pub(crate) fn files() -> Files {
     let users = ("users.yaml".to_owned(), users::roles(&kupenstack_api::crds::all()));
     let names = ("_controllers.tpl".to_owned(), render::controllers(&[&CLOUD, &RESOURCES]));
     let webhook = ("webhook.yaml".to_owned(), webhook::roles());
-    accounts.into_iter().chain([users, names, webhook]).collect()
+    let console = ("console-log.yaml".to_owned(), console::roles());
+    accounts.into_iter().chain([users, names, webhook, console]).collect()
 }
 
 #[cfg(test)]
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     fn all_rights() -> impl Iterator<Item = Right> {
-        [&CLOUD, &RESOURCES].into_iter().flat_map(Account::rights).chain(webhook::rights())
+        [&CLOUD, &RESOURCES].into_iter().flat_map(Account::rights).chain(webhook::rights()).chain(console::rights())
     }
 
     #[test]

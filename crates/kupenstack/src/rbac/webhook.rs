@@ -1,4 +1,4 @@
-//! Rights for the webhook's certificate.
+//! Rights for the webhook's certificate, with which console logs are served too.
 //!
 //! Whoever may write a webhook configuration can have the API server send it any object. So only one account may, and
 //! none when cert-manager does it.
@@ -45,7 +45,7 @@ const KEEP: &[Grant] = &[
 pub(super) fn roles() -> String {
     [
         render::HEADER,
-        "{{- if .Values.webhook.enabled }}\n",
+        "{{- if or .Values.webhook.enabled .Values.consoleLog.enabled }}\n",
         &SERVE.iter().map(role).collect::<String>(),
         "{{- if not .Values.webhook.certManager }}\n",
         &KEEP.iter().map(role).collect::<String>(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
 mod admission;
+mod console;
 #[path = "../common/operator.rs"]
 mod operator;
 mod process;

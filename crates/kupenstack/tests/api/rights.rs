@@ -43,7 +43,8 @@ async fn may(client: &Client, user: &str, wish: &str) -> bool {
     answer.status.unwrap().allowed
 }
 
-async fn check(stage: &Stage, user: &str, allowed: &[&str], denied: &[&str]) {
+/// Whether a user may do all of one and nothing of the other.
+pub(crate) async fn check(stage: &Stage, user: &str, allowed: &[&str], denied: &[&str]) {
     let client = stage.plane.client().await;
     for wish in allowed {
         assert!(may(&client, user, wish).await, "{user} may not {wish}");

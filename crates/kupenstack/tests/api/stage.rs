@@ -33,20 +33,35 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A stage for one test alone.
+    /// A stage for one test alone. Console logs are off: as long as nobody serves them, clients are told so.
     pub(crate) async fn set() -> Self {
+        Self::set_with("consoleLog.enabled=false").await
+    }
+
+    /// The same with another value of the chart.
+    pub(crate) async fn set_with(value: &str) -> Self {
         // the controller manager fills the roles `view` and `edit`, and checks the types of admission policies
         let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
         let stage = Self { plane, webhook: free_address() };
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/kupenstack");
         stage.run(
             &helm(),
-            ["install", "kupenstack", &chart.display().to_string(), "-n", OPERATOR, "--create-namespace"],
+            [
+                "install",
+                "kupenstack",
+                &chart.display().to_string(),
+                "-n",
+                OPERATOR,
+                "--create-namespace",
+                "--set",
+                value,
+            ],
         );
         stage.find_webhook();
-        // it also renews what kubectl believes the server to serve
-        let served = || stage.kubectl(["api-resources", "--categories=kupenstack", "-o=name"]).lines().count();
-        eventually("our kinds are served", || async { served() == crds::all().len() }).await;
+        // it also renews what kubectl believes the server to serve, and fails while anything is not
+        let served = || stage.output(&kubectl(), ["api-resources", "--categories=kupenstack", "-o=name"]).stdout;
+        let lines = || served().split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
+        eventually("our kinds are served", || async { lines() == crds::all().len() }).await;
         stage
     }
 

@@ -36,6 +36,33 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
+    /// How the cloud stands for what needs these services. A cloud that lists no services is asked when it is ready as a
+    /// whole; a service that nobody needs here does not matter.
+    pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Self {
+        let Some(openstack) = openstack else { return Self::Absent };
+        if openstack.metadata.deletion_timestamp.is_some() {
+            return Self::Leaving;
+        }
+        let Some(site) = site(openstack) else {
+            return Self::Unready("OpenStack is being set up".to_owned());
+        };
+        let listed = openstack.status.iter().flat_map(|status| &status.services);
+        let needed: Vec<_> = listed.filter(|service| services.contains(&service.kind.as_str())).collect();
+        // one that rolls out a change, or takes one back, is asked all the while
+        if let Some(service) = needed.iter().find(|service| !service.ready && !service.available) {
+            return Self::Unready(said(&service.kind, &service.reason, &service.message));
+        }
+        if needed.len() == services.len() {
+            return Self::Ready(site);
+        }
+        match (as_a_whole(openstack, site), missing(openstack, services)) {
+            (Self::Ready(_), Some(service)) => Self::Unready(format!(
+                "{service} is not part of the cloud: spec.services of OpenStack does not enable it"
+            )),
+            (standing, _) => standing,
+        }
+    }
+
     /// The standing, if those who wait should know of it: not while the cloud struggles.
     pub(crate) fn settled(self) -> Option<Self> {
         (!matches!(self, Self::Unready(_))).then_some(self)
@@ -59,33 +86,6 @@ pub(crate) fn site(openstack: &OpenStack) -> Option<Site> {
     let cluster = openstack.status.as_ref()?.cluster_id.as_ref()?.parse().ok()?;
     let life = openstack.metadata.uid.clone().unwrap_or_default();
     Some(Site { namespace: openstack.spec.namespace.clone(), cluster, life })
-}
-
-/// How the cloud stands for what needs these services. A cloud that lists no services is asked when it is ready as a
-/// whole; a service that nobody needs here does not matter.
-pub(crate) fn of(openstack: Option<&OpenStack>, services: &[&str]) -> Standing {
-    let Some(openstack) = openstack else { return Standing::Absent };
-    if openstack.metadata.deletion_timestamp.is_some() {
-        return Standing::Leaving;
-    }
-    let Some(site) = site(openstack) else {
-        return Standing::Unready("OpenStack is being set up".to_owned());
-    };
-    let listed = openstack.status.iter().flat_map(|status| &status.services);
-    let needed: Vec<_> = listed.filter(|service| services.contains(&service.kind.as_str())).collect();
-    // one that rolls out a change, or takes one back, is asked all the while
-    if let Some(service) = needed.iter().find(|service| !service.ready && !service.available) {
-        return Standing::Unready(said(&service.kind, &service.reason, &service.message));
-    }
-    if needed.len() == services.len() {
-        return Standing::Ready(site);
-    }
-    match (as_a_whole(openstack, site), missing(openstack, services)) {
-        (Standing::Ready(_), Some(service)) => Standing::Unready(format!(
-            "{service} is not part of the cloud: spec.services of OpenStack does not enable it"
-        )),
-        (standing, _) => standing,
-    }
 }
 
 /// A service that the cloud does not have. One that lists none has not told yet, or does not know.
@@ -148,21 +148,21 @@ mod tests {
 
     #[test]
     fn without_an_object_there_is_no_cloud() {
-        assert_eq!(of(None, &["Keystone"]), Standing::Absent);
+        assert_eq!(Standing::of(None, &["Keystone"]), Standing::Absent);
     }
 
     #[test]
     fn a_cloud_being_deleted_is_leaving_however_ready_it_is() {
         let mut openstack = cloud(&Outcome::ready(""), &[("Keystone", true)]);
         openstack.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(of(Some(&openstack), &["Keystone"]), Standing::Leaving);
+        assert_eq!(Standing::of(Some(&openstack), &["Keystone"]), Standing::Leaving);
     }
 
     #[test]
     fn only_the_needed_services_matter() {
         let openstack = cloud(&Outcome::waiting("X", "nova"), &[("Keystone", true), ("Glance", true), ("Nova", false)]);
-        assert!(matches!(of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
-        let nova = of(Some(&openstack), &["Keystone", "Nova"]);
+        assert!(matches!(Standing::of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
+        let nova = Standing::of(Some(&openstack), &["Keystone", "Nova"]);
         assert_eq!(nova, Standing::Unready("Nova is not ready: Nova 1/2".to_owned()));
     }
 
@@ -170,22 +170,22 @@ mod tests {
     fn a_service_in_the_middle_of_a_change_is_asked_as_long_as_it_serves() {
         let mut openstack = cloud(&Outcome::waiting("X", "glance"), &[("Keystone", true), ("Glance", false)]);
         openstack.status.as_mut().unwrap().services[1].available = true;
-        assert!(matches!(of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
+        assert!(matches!(Standing::of(Some(&openstack), &["Keystone", "Glance"]), Standing::Ready(_)));
     }
 
     #[test]
     fn a_service_that_the_cloud_does_not_have_is_not_asked() {
         let openstack = cloud(&Outcome::ready(""), &[("Keystone", true), ("Glance", true)]);
-        let Standing::Unready(message) = of(Some(&openstack), &["Keystone", "Neutron"]) else { panic!() };
+        let Standing::Unready(message) = Standing::of(Some(&openstack), &["Keystone", "Neutron"]) else { panic!() };
         assert!(message.starts_with("Neutron is not part of the cloud"), "{message}");
     }
 
     #[test]
     fn the_services_of_a_cloud_that_lists_none_are_as_ready_as_the_cloud() {
         let up = cloud(&Outcome::ready(""), &[]);
-        assert!(matches!(of(Some(&up), &["Keystone"]), Standing::Ready(site) if site.namespace == "cloud"));
+        assert!(matches!(Standing::of(Some(&up), &["Keystone"]), Standing::Ready(site) if site.namespace == "cloud"));
         let down = cloud(&Outcome::waiting("ServicesNotReady", "waiting for MariaDB"), &[]);
-        let standing = of(Some(&down), &["Keystone"]);
+        let standing = Standing::of(Some(&down), &["Keystone"]);
         assert_eq!(standing, Standing::Unready("OpenStack is not ready: waiting for MariaDB".to_owned()));
         assert_eq!(standing.ready().unwrap_err().message(), "OpenStack is not ready: waiting for MariaDB");
     }
@@ -194,6 +194,6 @@ mod tests {
     fn without_an_identity_nothing_can_be_marked_and_so_nothing_be_made() {
         let mut openstack = cloud(&Outcome::ready(""), &[("Keystone", true)]);
         openstack.status.as_mut().unwrap().cluster_id = None;
-        assert!(matches!(of(Some(&openstack), &["Keystone"]), Standing::Unready(_)));
+        assert!(matches!(Standing::of(Some(&openstack), &["Keystone"]), Standing::Unready(_)));
     }
 }

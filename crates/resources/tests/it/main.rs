@@ -7,6 +7,7 @@ mod cloud;
 mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
+mod console;
 mod crash;
 mod external_network;
 mod flavor;

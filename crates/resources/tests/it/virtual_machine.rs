@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What a VM is made with: a network with a subnet, an image and a flavor.
-async fn surroundings(tenant: &Tenant<'_>) {
+pub(crate) async fn surroundings(tenant: &Tenant<'_>) {
     tenant.create::<Network>("net", json!({})).await;
     tenant.create::<Subnet>("sub", json!({"network": "net", "cidr": "10.0.0.0/24"})).await;
     tenant.ready::<Subnet>("sub").await;
@@ -40,7 +40,7 @@ async fn flavor(tenant: &Tenant<'_>, size: &str, vcpus: u32) {
     until(api, &name, is_ready).await;
 }
 
-async fn create(tenant: &Tenant<'_>, name: &str, but: Value) -> VirtualMachine {
+pub(crate) async fn create(tenant: &Tenant<'_>, name: &str, but: Value) -> VirtualMachine {
     let mut spec = json!({"image": "linux", "flavor": flavor_name(tenant, "small"), "networks": [{"network": "net"}]});
     spec.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
     tenant.create(name, spec).await
@@ -68,12 +68,12 @@ async fn only(tenant: &Tenant<'_>) -> Server {
     one
 }
 
-fn meddle(world: &World, id: &str, change: impl FnOnce(&mut Server)) {
+pub(crate) fn meddle(world: &World, id: &str, change: impl FnOnce(&mut Server)) {
     let now = world.sim.clock().now();
     assert!(world.sim.cloud().nova.edit_server(now, id, change));
 }
 
-fn vanish(world: &World, id: &str) {
+pub(crate) fn vanish(world: &World, id: &str) {
     let now = world.sim.clock().now();
     assert!(world.sim.cloud().nova.remove_server(now, id));
 }
