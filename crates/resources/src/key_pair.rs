@@ -1,6 +1,7 @@
 //! `KeyPair`: a key pair in Nova, of the namespace's user and of the object's name.
 
 mod key;
+mod secret;
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use kube::ResourceExt;
 use kupenstack_api::resources::{KeyPair, KeyPairStatus};
 use kupenstack_core::{Outcome, reason};
 use kupenstack_openstack::{self as openstack, Error, ErrorKind};
+use kupenstack_runtime::Failure;
 
 use self::key::PublicKey;
 use crate::{
@@ -19,47 +21,68 @@ use crate::{
 
 /// Keeps key pairs in Nova. One is ours if it has the object's name and its key: it can have no mark, and nothing of it can
 /// be another's.
-pub(crate) struct KeyPairActuator;
+pub(crate) struct KeyPairActuator {
+    kubernetes: kube::Client,
+}
+
+impl KeyPairActuator {
+    /// Keeps keys that are made here in Secrets, with `kubernetes`.
+    pub(crate) fn new(kubernetes: kube::Client) -> Self {
+        Self { kubernetes }
+    }
+
+    /// The object's public key, if there is one yet.
+    async fn line(&self, object: &KeyPair) -> Result<Option<String>, Failure> {
+        let recorded = object.status.as_ref().and_then(|status| status.public_key.as_ref());
+        match (object.spec.public_key.as_ref().or(recorded), &object.spec.private_key_secret) {
+            (Some(line), _) => Ok(Some(line.clone())),
+            (None, Some(name)) => secret::public_key(&self.kubernetes, object, name).await,
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn find(&self, target: &Target<KeyPair>) -> Result<Option<openstack::KeyPair>, Stop> {
+        // the administrator would find a key pair of its own, and those of a user who is gone are nobody's
+        if target.owner.is_none() {
+            return Ok(None);
+        }
+        let Some(line) = self.line(&target.object).await? else { return Ok(None) };
+        let found = target.client.compute().get_key_pair(&target.object.name_any(), None).await?;
+        Ok(found.filter(|found| is_key(&line, found)))
+    }
+
+    async fn make(&self, target: &Target<KeyPair>, progress: &dyn Progress) -> Result<openstack::KeyPair, Stop> {
+        let line = match (self.line(&target.object).await?, &target.object.spec.private_key_secret) {
+            (None, Some(name)) => secret::make(&self.kubernetes, &target.object, name).await?,
+            (line, _) => line.unwrap_or_default(),
+        };
+        PublicKey::read(&line)
+            .map_err(|fault| Outcome::blocked(reason::INVALID_SPEC, format!("spec.publicKey: {fault}")))?;
+        let name = target.object.name_any();
+        let key_pair = match target.client.compute().create_key_pair(&name, line.trim_end()).await {
+            Err(refusal) if refusal.kind() == ErrorKind::Conflict => taken(target, &line, refusal).await?,
+            made => made?,
+        };
+        progress.created(&key_pair.name).await?;
+        Ok(key_pair)
+    }
+}
 
 /// What is wrong with an object for good.
 pub(crate) fn refusal(object: &KeyPair) -> Option<String> {
-    declared(object).err()
+    let fault = PublicKey::read(object.spec.public_key.as_ref()?).err()?;
+    Some(format!("spec.publicKey: {fault}"))
 }
 
-fn declared(object: &KeyPair) -> Result<PublicKey, String> {
-    PublicKey::read(&object.spec.public_key).map_err(|error| format!("spec.publicKey: {error}"))
-}
-
-async fn find(target: &Target<KeyPair>) -> Result<Option<openstack::KeyPair>, Stop> {
-    // the administrator would find a key pair of its own, and those of a user who is gone are nobody's
-    if target.owner.is_none() {
-        return Ok(None);
-    }
-    let found = target.client.compute().get_key_pair(&target.object.name_any(), None).await?;
-    Ok(found.filter(|found| is_declared(&target.object, found)))
-}
-
-fn is_declared(object: &KeyPair, found: &openstack::KeyPair) -> bool {
-    declared(object).is_ok_and(|key| PublicKey::read(&found.public_key).is_ok_and(|is| is == key))
-}
-
-async fn make(target: &Target<KeyPair>, progress: &dyn Progress) -> Result<openstack::KeyPair, Stop> {
-    declared(&target.object).map_err(|fault| Outcome::blocked(reason::INVALID_SPEC, fault))?;
-    let name = target.object.name_any();
-    let made = target.client.compute().create_key_pair(&name, target.object.spec.public_key.trim_end()).await;
-    let key_pair = match made {
-        Err(refusal) if refusal.kind() == ErrorKind::Conflict => taken(target, refusal).await?,
-        made => made?,
-    };
-    progress.created(&key_pair.name).await?;
-    Ok(key_pair)
+fn is_key(line: &str, found: &openstack::KeyPair) -> bool {
+    PublicKey::read(line).is_ok_and(|key| PublicKey::read(&found.public_key).is_ok_and(|is| is == key))
 }
 
 /// What is in the way: an earlier request of ours that was carried out late, or another key of the name.
-async fn taken(target: &Target<KeyPair>, refusal: Error) -> Result<openstack::KeyPair, Stop> {
+async fn taken(target: &Target<KeyPair>, line: &str, refusal: Error) -> Result<openstack::KeyPair, Stop> {
     let name = target.object.name_any();
     match target.client.compute().get_key_pair(&name, None).await? {
-        Some(found) if is_declared(&target.object, &found) => Ok(found),
+        Some(found) if is_key(line, &found) => Ok(found),
         Some(foreign) => {
             let message = format!(
                 "the namespace's user has a key pair named {name} in Nova with another key ({}): give this object another \
@@ -80,11 +103,11 @@ impl Actuator for KeyPairActuator {
     const CONCURRENCY: u16 = 8;
 
     fn observe<'a>(&'a self, target: &'a Target<KeyPair>) -> Step<'a, Option<openstack::KeyPair>> {
-        find(target).boxed()
+        self.find(target).boxed()
     }
 
     fn create<'a>(&'a self, target: &'a Target<KeyPair>, progress: &'a dyn Progress) -> Step<'a, openstack::KeyPair> {
-        make(target, progress).boxed()
+        self.make(target, progress).boxed()
     }
 
     /// Nova can't change any of it.
@@ -96,15 +119,12 @@ impl Actuator for KeyPairActuator {
         async move { Ok(target.client.compute().delete_key_pair(&key_pair.name, None).await.map(drop)?) }.boxed()
     }
 
-    fn report(&self, target: &Target<KeyPair>, _: &openstack::KeyPair, status: &mut KeyPairStatus) -> Outcome {
-        match declared(&target.object) {
-            Ok(key) => {
-                status.type_ = Some(key.type_name());
-                status.fingerprint = Some(key.fingerprint());
-                Outcome::ready("known to Nova")
-            }
-            Err(fault) => Outcome::blocked(reason::INVALID_SPEC, fault),
-        }
+    fn report(&self, _: &Target<KeyPair>, key_pair: &openstack::KeyPair, status: &mut KeyPairStatus) -> Outcome {
+        let key = PublicKey::read(&key_pair.public_key).ok();
+        status.type_ = key.as_ref().map(PublicKey::type_name);
+        status.fingerprint = key.as_ref().map(PublicKey::fingerprint);
+        status.public_key = Some(key_pair.public_key.clone());
+        Outcome::ready("known to Nova")
     }
 }
 

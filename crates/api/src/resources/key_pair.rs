@@ -27,8 +27,13 @@ use crate::Conditions;
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].message","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.publicKey) != has(self.privateKeySecret)", "fieldPath": ".publicKey", "message": "either publicKey has to be given or, for a key that is made, privateKeySecret"},
+    {"rule": "has(self.publicKey) == has(oldSelf.publicKey)", "fieldPath": ".publicKey", "message": "publicKey can't be changed, create another KeyPair instead"},
+]))]
 pub struct KeyPairSpec {
     /// The public key as one line of `authorized_keys`: its type, the key, and perhaps a comment. It can't be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 16_384),
         regex(pattern = r"^(ssh-rsa|ssh-ed25519|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [^\n]*)?\n?$"),
@@ -36,7 +41,19 @@ pub struct KeyPairSpec {
             {"rule": "self == oldSelf", "message": "publicKey can't be changed, create another KeyPair instead"},
         ])
     )]
-    pub public_key: String,
+    pub public_key: Option<String>,
+
+    /// Name of the Secret in the same namespace into which a private key is put (`ssh-privatekey`, of Ed25519) that is made
+    /// for this object, beside its public key (`ssh-publickey`). It must not exist yet, and goes with the object. It can't
+    /// be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 253),
+        extend("x-kubernetes-validations" = [
+            {"rule": "self == oldSelf", "message": "privateKeySecret can't be changed, create another KeyPair instead"},
+        ])
+    )]
+    pub private_key_secret: Option<String>,
 
     /// What becomes of the key pair in Nova when this object is deleted. When absent, `Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,6 +74,9 @@ pub struct KeyPairStatus {
     /// Its name in Nova, which has no other identifier for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The public key, as Nova has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
     /// What sort of key it is: `ssh-ed25519`, `ssh-rsa`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,

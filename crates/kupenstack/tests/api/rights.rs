@@ -109,6 +109,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "get secrets openstack openstack-admin",
         "patch secrets default kupenstack-application-credential",
         "watch secrets - kupenstack-application-credential",
+        "create secrets default -",
         "create events.k8s.io/events default -",
         "watch secrets kupenstack-system kupenstack-webhook",
     ];
@@ -118,7 +119,6 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch admissionregistration.k8s.io/validatingwebhookconfigurations - kupenstack-webhook",
         "get secrets default -",
         "patch secrets default theirs",
-        "create secrets default -",
         "watch secrets - -",
         "delete kupenstack.io/images default image",
         "create kupenstack.io/clusterimages - -",

@@ -1,6 +1,16 @@
 //! Public keys as SSH writes them.
 
-use ssh_key::{Algorithm, HashAlg};
+use kupenstack_runtime::Failure;
+use ring::{
+    rand::{SecureRandom, SystemRandom},
+    signature::{Ed25519KeyPair, KeyPair},
+};
+use secrecy::{ExposeSecret, SecretBox, SecretString};
+use ssh_key::{
+    Algorithm, HashAlg, LineEnding, PrivateKey,
+    private::{Ed25519Keypair, Ed25519PrivateKey},
+    public::Ed25519PublicKey,
+};
 
 /// What Nova takes.
 const TYPES: &str = "ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256 (or 384, 521), sk-ssh-ed25519@openssh.com or \
@@ -40,6 +50,33 @@ impl PublicKey {
     }
 }
 
+/// A key that was made here.
+pub(super) struct NewKey {
+    /// The public half as a line of `authorized_keys`.
+    pub(super) public: String,
+    /// The private half as OpenSSH keeps it in a file, without a passphrase.
+    pub(super) private: SecretString,
+}
+
+/// Makes a key, of Ed25519.
+pub(super) fn generate(comment: &str) -> Result<NewKey, Failure> {
+    let failed = |what: &'static str| Failure::new("KeyNotMade", what);
+    let seed = SecretBox::try_init_with(|| {
+        let mut seed = [0; Ed25519PrivateKey::BYTE_SIZE];
+        SystemRandom::new().fill(&mut seed).map(|()| seed)
+    });
+    let seed = seed.map_err(|_| failed("the system has no random numbers"))?;
+    let pair = Ed25519KeyPair::from_seed_unchecked(seed.expose_secret()).map_err(|_| failed("no key of this seed"))?;
+    let public = pair.public_key().as_ref().try_into().map_err(|_| failed("a public key of another length"))?;
+    let private = Ed25519PrivateKey::from_bytes(seed.expose_secret());
+    let pair = Ed25519Keypair { public: Ed25519PublicKey(public), private };
+    let written = PrivateKey::new(pair.into(), comment).and_then(|key| {
+        let private = key.to_openssh(LineEnding::LF)?;
+        Ok(NewKey { public: key.public_key().to_openssh()?, private: private.as_str().into() })
+    });
+    written.map_err(|error| Failure::new("KeyNotMade", error))
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -66,6 +103,16 @@ mod tests {
             key,
             "what is behind it is no part of it"
         );
+    }
+
+    #[test]
+    fn a_new_key_is_another_each_time_and_its_halves_fit() {
+        let (one, other) = (generate("ann").unwrap(), generate("ann").unwrap());
+        assert_ne!(one.public, other.public);
+        assert!(one.public.starts_with("ssh-ed25519 ") && one.public.ends_with(" ann"), "{}", one.public);
+        let private = PrivateKey::from_openssh(one.private.expose_secret()).unwrap();
+        assert_eq!(private.public_key().to_openssh().unwrap(), one.public);
+        assert!(PublicKey::read(one.private.expose_secret()).unwrap_err().contains("private key"));
     }
 
     #[rstest]

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Puts a floating IP there, as if somebody had made it.
-fn put(tenant: &Tenant<'_>, id: &str, project: &str, address: &str, but: Value) {
+fn put(tenant: &Tenant<'_>, id: &str, project: &str, address: &str, but: &Value) {
     let mut body = json!({"floating_network_id": outside_id(tenant), "floating_ip_address": address});
     body.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
     let now = tenant.world.sim.clock().now();
@@ -27,7 +27,7 @@ async fn adopt_takes_over_by_id_and_by_address_and_leaves_what_is_not_declared()
         [("id", "ip-by-id", "203.0.113.51"), ("address", "ip-by-address", "203.0.113.52")]
     {
         let name = format!("{object}-{}", tenant.name);
-        put(&tenant, &name, &project, address, json!({"description": "theirs", "port_id": "of-others"}));
+        put(&tenant, &name, &project, address, &json!({"description": "theirs", "port_id": "of-others"}));
         let meant = if adoption == "id" { name.as_str() } else { address };
         tenant.create::<FloatingIP>(object, json!({"adopt": {adoption: meant}})).await;
         let floating = tenant.ready::<FloatingIP>(object).await;
@@ -46,7 +46,7 @@ async fn adopt_takes_over_by_id_and_by_address_and_leaves_what_is_not_declared()
 async fn an_adopted_public_address_is_retained_and_can_be_adopted_again() {
     let tenant = world::shared().await.tenant().await;
     outside(&tenant).await;
-    put(&tenant, &format!("public-{}", tenant.name), &tenant.project().await, "203.0.113.53", json!({}));
+    put(&tenant, &format!("public-{}", tenant.name), &tenant.project().await, "203.0.113.53", &json!({}));
     for object in ["ip-today", "ip-tomorrow"] {
         tenant.create::<FloatingIP>(object, json!({"adopt": {"address": "203.0.113.53"}})).await;
         tenant.ready::<FloatingIP>(object).await;
@@ -60,7 +60,7 @@ async fn an_adopted_public_address_is_retained_and_can_be_adopted_again() {
 async fn adopt_waits_until_one_of_the_projects_own_fits() {
     let tenant = world::shared().await.tenant().await;
     outside(&tenant).await;
-    put(&tenant, &format!("theirs-{}", tenant.name), "elsewhere", "203.0.113.54", json!({}));
+    put(&tenant, &format!("theirs-{}", tenant.name), "elsewhere", "203.0.113.54", &json!({}));
     for (object, adoption) in [
         ("ip-by-address", json!({"address": "203.0.113.54"})),
         ("ip-by-id", json!({"id": format!("theirs-{}", tenant.name)})),
@@ -73,6 +73,6 @@ async fn adopt_waits_until_one_of_the_projects_own_fits() {
     assert_eq!(only(&tenant).revision, 0);
     tenant.create::<FloatingIP>("patient-ip", json!({"adopt": {"address": "203.0.113.55"}})).await;
     tenant.says::<FloatingIP>("patient-ip", "NothingToAdopt").await;
-    put(&tenant, &format!("ours-{}", tenant.name), &tenant.project().await, "203.0.113.55", json!({}));
+    put(&tenant, &format!("ours-{}", tenant.name), &tenant.project().await, "203.0.113.55", &json!({}));
     assert_eq!(id(&tenant.ready::<FloatingIP>("patient-ip").await), format!("ours-{}", tenant.name));
 }

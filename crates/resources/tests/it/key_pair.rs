@@ -1,7 +1,8 @@
 //! Key pairs in Nova, of the namespace's user.
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, PostParams},
 };
 use kupenstack_api::resources::KeyPair;
@@ -113,7 +114,8 @@ async fn k_orc_667_a_quota_is_waited_for() {
 #[case::no_key(json!({"publicKey": "no key"}), "spec.publicKey")]
 #[case::dsa(json!({"publicKey": "ssh-dss AAAA"}), "spec.publicKey")]
 #[case::two_lines(json!({"publicKey": format!("{KEY}\n{KEY}")}), "spec.publicKey")]
-#[case::nothing(json!({}), "publicKey")]
+#[case::nothing(json!({}), "either publicKey has to be given")]
+#[case::both(json!({"publicKey": KEY, "privateKeySecret": "x"}), "either publicKey has to be given")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_is_refused_by_the_definition(#[case] spec: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
@@ -144,6 +146,62 @@ async fn a_key_can_not_be_changed() {
     key_pair.metadata.resource_version = tenant.ready::<KeyPair>("fixed").await.metadata.resource_version;
     let error = api.replace("fixed", &PostParams::default(), &key_pair).await.unwrap_err();
     assert!(error.to_string().contains("publicKey can't be changed"), "{error}");
+}
+
+/// The Secret of a key that was made.
+async fn made(tenant: &Tenant<'_>, name: &str) -> Secret {
+    Api::<Secret>::namespaced(tenant.client.clone(), &tenant.name).get(name).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_made_into_a_secret_that_belongs_to_the_object() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.create::<KeyPair>("made", json!({"privateKeySecret": "made-key"})).await;
+    let key_pair = tenant.ready::<KeyPair>("made").await;
+    let secret = made(&tenant, "made-key").await;
+    let [owner] = secret.owner_references() else { panic!("{secret:?}") };
+    assert_eq!((Some(&owner.uid), secret.immutable), (key_pair.uid().as_ref(), Some(true)));
+    let data = secret.data.unwrap();
+    let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
+    assert!(text("ssh-privatekey").starts_with("-----BEGIN OPENSSH PRIVATE KEY-----"));
+    assert!(text("ssh-publickey").starts_with("ssh-ed25519 "));
+    assert_eq!(stored(&tenant, "made").unwrap().public_key, text("ssh-publickey"));
+    let shown = serde_json::to_string(&key_pair).unwrap();
+    assert!(!shown.contains("PRIVATE KEY") && key_pair.status.unwrap().public_key == Some(text("ssh-publickey")));
+    // the key stays when Nova loses it
+    let (now, user) = (tenant.world.sim.clock().now(), tenant.user().unwrap().id);
+    tenant.world.sim.cloud().nova.remove_key_pair(now, &user, "made");
+    look::delete(tenant.api::<KeyPair>(), "made").await;
+    assert_eq!(stored(&tenant, "made"), None);
+}
+
+/// Whatever is lost on the way, there is one key, in Nova and in the Secret.
+#[rstest]
+#[case::refused(Effect::refusal(503))]
+#[case::lost(Effect::Drop { commit: true })]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_made_once(#[case] effect: Effect) {
+    let tenant = world::shared().await.tenant().await;
+    tenant.world.fail_next(Rule::on("compute", "POST", "/v2.1/os-keypairs", effect));
+    tenant.create::<KeyPair>("once", json!({"privateKeySecret": "once-key"})).await;
+    tenant.ready::<KeyPair>("once").await;
+    let public = made(&tenant, "once-key").await.data.unwrap()["ssh-publickey"].0.clone();
+    assert_eq!(stored(&tenant, "once").unwrap().public_key.as_bytes(), public);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_others_is_left_alone() {
+    let tenant = world::shared().await.tenant().await;
+    let theirs: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "theirs"}, "stringData": {"a": "b"}})).unwrap();
+    let secrets = Api::<Secret>::namespaced(tenant.client.clone(), &tenant.name);
+    secrets.create(&PostParams::default(), &theirs).await.unwrap();
+    tenant.create::<KeyPair>("clashing", json!({"privateKeySecret": "theirs"})).await;
+    let message = tenant.says::<KeyPair>("clashing", "NameClash").await;
+    assert!(message.starts_with("spec.privateKeySecret: Secret theirs is there"), "{message}");
+    assert_eq!(stored(&tenant, "clashing"), None);
+    look::delete(tenant.api::<KeyPair>(), "clashing").await;
+    assert_eq!(made(&tenant, "theirs").await.data.unwrap().len(), 1);
 }
 
 /// Nova lists no key pairs of all users, and so each object looks for itself; but not at every pass.
