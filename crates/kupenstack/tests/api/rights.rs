@@ -110,6 +110,7 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "patch secrets default kupenstack-application-credential",
         "watch secrets - kupenstack-application-credential",
         "create secrets default -",
+        "get secrets default user-data",
         "create events.k8s.io/events default -",
         "watch secrets kupenstack-system kupenstack-webhook",
     ];
@@ -117,7 +118,6 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "list secrets openstack -",
         "patch secrets kupenstack-system kupenstack-webhook",
         "patch admissionregistration.k8s.io/validatingwebhookconfigurations - kupenstack-webhook",
-        "get secrets default -",
         "patch secrets default theirs",
         "watch secrets - -",
         "delete kupenstack.io/images default image",
