@@ -15,7 +15,12 @@ import threading
 import time
 
 CLOUD = "openstacks.cluster.kupenstack.io"
-SERVICES = [f"{name}.cluster.kupenstack.io" for name in ("mariadbs", "memcacheds", "keystones", "glances")]
+SERVICES = [
+    f"{name}.cluster.kupenstack.io"
+    for name in (
+        "mariadbs", "memcacheds", "keystones", "glances", "rabbitmqs", "placements", "ovns", "neutrons", "libvirts", "novas"
+    )
+]
 # Between the end of a watch (the API server ends each after a while) and the next one.
 AGAIN_AFTER = 1
 STARTED = int(os.environ.get("KUPENSTACK_T0", time.time() * 1000)) / 1000

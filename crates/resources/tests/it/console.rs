@@ -160,7 +160,7 @@ async fn talkative(tenant: &Tenant<'_>) -> String {
     surroundings(tenant).await;
     create(tenant, "web", json!({})).await;
     let server = id(&tenant.ready::<VirtualMachine>("web").await);
-    let lines: String = (1..=2000).map(|number| format!("line {number}\n")).collect();
+    let lines = (1..=2000).fold(String::new(), |text, number| text + &format!("line {number}\n"));
     meddle(tenant.world, &server, |server| server.console = lines);
     server
 }

@@ -334,7 +334,9 @@ async fn external_deletion_is_made_good_with_the_interfaces() {
         let mut cloud = tenant.world.sim.cloud();
         let of_router = |port: &&Item| port.text("device_id") == before;
         let ports: Vec<_> = cloud.neutron.all("ports").filter(of_router).map(|port| port.id.clone()).collect();
-        ports.iter().for_each(|port| assert!(cloud.neutron.remove(now, "ports", port)));
+        for port in &ports {
+            assert!(cloud.neutron.remove(now, "ports", port));
+        }
         assert!(cloud.neutron.remove(now, "routers", &before));
     }
     let again = until(tenant.api::<Router>(), "lost", |router| is_ready(router) && id(router) != before).await;
