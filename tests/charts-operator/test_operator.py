@@ -310,7 +310,7 @@ class Webhook(unittest.TestCase):
         self.assertEqual(configuration["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/kupenstack-webhook")
 
     def test_switched_off_it_leaves_nothing(self):
-        objs = render({"webhook": {"enabled": False}})
+        objs = render({"webhook": {"enabled": False}, "consoleLog": {"enabled": True}})
         self.assertNotIn("ValidatingWebhookConfiguration", kinds(objs))
         self.assertIn("kupenstack-webhook", names(of_kind(objs, "Secret")), "console logs are served with it too")
         objs = render({"webhook": {"enabled": False}, "consoleLog": {"enabled": False}})
@@ -323,7 +323,7 @@ class ConsoleLog(unittest.TestCase):
     OWN = "v1.subresources.kupenstack.io"
 
     def test_api_servers_reach_the_pods_that_can_answer(self):
-        objs = render(namespace="ops")
+        objs = render({"consoleLog": {"enabled": True}}, namespace="ops")
         spec = charts.find(objs, "APIService", self.OWN)["spec"]
         self.assertEqual(f"{spec['version']}.{spec['group']}", self.OWN)
         self.assertNotIn("insecureSkipTLSVerify", spec)
@@ -344,21 +344,31 @@ class ConsoleLog(unittest.TestCase):
         self.assertEqual(led_to, ["kupenstack-resources"])
 
     def test_who_only_looks_on_reads_no_console(self):
-        for role in of_kind(defaults(), "ClusterRole"):
+        for role in of_kind(render({"consoleLog": {"enabled": True}}), "ClusterRole"):
             if any("subresources.kupenstack.io" in rule["apiGroups"] for rule in role["rules"]):
                 labels = [l for l in role["metadata"]["labels"] if l.startswith("rbac.authorization.k8s.io/")]
                 self.assertEqual(labels, ["rbac.authorization.k8s.io/aggregate-to-edit"])
 
     def test_cert_manager_takes_the_work_and_the_right(self):
-        objs = render({"webhook": {"certManager": True}}, namespace="ops")
+        objs = render({"webhook": {"certManager": True}, "consoleLog": {"enabled": True}}, namespace="ops")
         annotations = charts.find(objs, "APIService", self.OWN)["metadata"]["annotations"]
         self.assertEqual(annotations["cert-manager.io/inject-ca-from"], "ops/kupenstack-webhook")
         self.assertNotIn("kupenstack-console-log-announce", names(of_kind(objs, "ClusterRole")))
 
-    def test_switched_off_it_leaves_nothing(self):
-        objs = render({"consoleLog": {"enabled": False}})
+    def test_it_is_off_unless_wanted_and_leaves_nothing(self):
+        objs = defaults()
         self.assertEqual([n for n in names(objs) if "console" in n or "subresources" in n], [])
         self.assertNotIn("APIService", kinds(objs))
         for deployment in of_kind(objs, "Deployment"):
             [container] = charts.pod_spec(deployment)["containers"]
             self.assertEqual([a for a in container["args"] if "console" in a or "subresources" in a], [])
+
+
+class UserSecrets(unittest.TestCase):
+    def rights(self, objs):
+        everywhere = [rule for role in of_kind(objs, "ClusterRole") for rule in role["rules"]]
+        return [rule["verbs"] for rule in everywhere if "secrets" in rule["resources"] and not rule.get("resourceNames")]
+
+    def test_no_right_to_all_secrets_unless_it_is_granted(self):
+        self.assertEqual(self.rights(defaults()), [])
+        self.assertEqual(self.rights(render({"userSecrets": {"enabled": True}})), [["get", "create"]])

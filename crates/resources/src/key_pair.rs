@@ -6,11 +6,10 @@ mod secret;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use kupenstack_api::resources::{KeyPair, KeyPairStatus};
 use kupenstack_core::{Outcome, reason};
 use kupenstack_openstack::{self as openstack, Error, ErrorKind};
-use kupenstack_runtime::Failure;
 
 use self::key::PublicKey;
 use crate::{
@@ -32,11 +31,15 @@ impl KeyPairActuator {
     }
 
     /// The object's public key, if there is one yet.
-    async fn line(&self, object: &KeyPair) -> Result<Option<String>, Failure> {
+    async fn line(&self, object: &KeyPair) -> Result<Option<String>, Stop> {
         let recorded = object.status.as_ref().and_then(|status| status.public_key.as_ref());
         match (object.spec.public_key.as_ref().or(recorded), &object.spec.private_key_secret) {
             (Some(line), _) => Ok(Some(line.clone())),
-            (None, Some(name)) => secret::public_key(&self.kubernetes, object, name).await,
+            (None, Some(name)) => match secret::public_key(&self.kubernetes, object, name).await {
+                // what the operator was never let read has come to nothing
+                Err(Stop::Outcome(_)) if object.meta().deletion_timestamp.is_some() => Ok(None),
+                read => read,
+            },
             (None, None) => Ok(None),
         }
     }

@@ -21,6 +21,7 @@ mod needs;
 mod network;
 mod neutron;
 mod observe;
+mod own_secrets;
 mod parts;
 mod port;
 mod projects;

@@ -7,6 +7,7 @@ mod cloud;
 pub(crate) mod console;
 mod render;
 mod resources;
+mod user_secrets;
 mod users;
 mod webhook;
 
@@ -147,7 +148,8 @@ pub(crate) fn files() -> Files {
     let names = ("_controllers.tpl".to_owned(), render::controllers(&[&CLOUD, &RESOURCES]));
     let webhook = ("webhook.yaml".to_owned(), webhook::roles());
     let console = ("console-log.yaml".to_owned(), console::roles());
-    accounts.into_iter().chain([users, names, webhook, console]).collect()
+    let user_secrets = ("user-secrets.yaml".to_owned(), user_secrets::roles());
+    accounts.into_iter().chain([users, names, webhook, console, user_secrets]).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
     Controller { name: "externalnetwork", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, EXTERNAL_NETWORKS] },
-    Controller { name: "keypair", rights: &[CLOUD, NAMESPACES, EVENTS, KEY_PAIRS, PRIVATE_KEYS] },
+    Controller { name: "keypair", rights: &[CLOUD, NAMESPACES, EVENTS, KEY_PAIRS] },
     Controller { name: "network", rights: &[CLOUD, NAMESPACES, EVENTS, NETWORKS] },
     Controller { name: "securitygroup", rights: &[CLOUD, NAMESPACES, EVENTS, SECURITY_GROUPS] },
     Controller { name: "subnet", rights: &[CLOUD, NAMESPACES, EVENTS, SUBNETS] },
@@ -170,30 +170,11 @@ const ROUTERS: &[Right] = kind!("routers");
 const FLOATING_IPS: &[Right] = kind!("floatingips");
 const VIRTUAL_MACHINES: &[Right] = kind!("virtualmachines");
 
-const PRIVATE_KEYS: &[Right] = &[Right {
+const PARTS_OF_VIRTUAL_MACHINES: &[Right] = &[Right {
     scope: Scope::Cluster,
-    group: "",
-    resources: &["secrets"],
+    group: OURS,
+    resources: &["ports", "floatingips"],
     names: &[],
-    verbs: &["get", "create"],
-    why: "a private key that is made for a KeyPair, in its own namespace",
+    verbs: &["create", "patch", "delete"],
+    why: "the ports and the floating IP that are made for a VM",
 }];
-
-const PARTS_OF_VIRTUAL_MACHINES: &[Right] = &[
-    Right {
-        scope: Scope::Cluster,
-        group: OURS,
-        resources: &["ports", "floatingips"],
-        names: &[],
-        verbs: &["create", "patch", "delete"],
-        why: "the ports and the floating IP that are made for a VM",
-    },
-    Right {
-        scope: Scope::Cluster,
-        group: "",
-        resources: &["secrets"],
-        names: &[],
-        verbs: &["get"],
-        why: "user data from the Secret that a VM names, in its own namespace",
-    },
-];

@@ -109,8 +109,6 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "get secrets openstack openstack-admin",
         "patch secrets default kupenstack-application-credential",
         "watch secrets - kupenstack-application-credential",
-        "create secrets default -",
-        "get secrets default user-data",
         "create events.k8s.io/events default -",
         "watch secrets kupenstack-system kupenstack-webhook",
     ];
@@ -118,6 +116,8 @@ async fn the_resources_account_reads_credentials_by_name_and_touches_no_workload
         "list secrets openstack -",
         "patch secrets kupenstack-system kupenstack-webhook",
         "patch admissionregistration.k8s.io/validatingwebhookconfigurations - kupenstack-webhook",
+        "get secrets default -",
+        "create secrets default -",
         "patch secrets default theirs",
         "watch secrets - -",
         "delete kupenstack.io/images default image",

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{Api, Resource, ResourceExt, core::ObjectMeta};
+use kube::{Api, Resource, ResourceExt, api::PostParams, core::ObjectMeta};
 use kupenstack_api::{MANAGER, resources::KeyPair};
 use kupenstack_core::{Outcome, reason};
-use kupenstack_runtime::{Failure, apply};
 use secrecy::ExposeSecret;
 
 use super::key;
-use crate::stop::Stop;
+use crate::{own_secrets, stop::Stop};
 
 /// Label with who made it.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -23,8 +22,9 @@ pub(super) async fn public_key(
     kubernetes: &kube::Client,
     object: &KeyPair,
     name: &str,
-) -> Result<Option<String>, Failure> {
-    let Some(secret) = api(kubernetes, object).get_opt(name).await? else { return Ok(None) };
+) -> Result<Option<String>, Stop> {
+    let secret = api(kubernetes, object).get_opt(name).await.map_err(|error| own_secrets::refused(error, name))?;
+    let Some(secret) = secret else { return Ok(None) };
     let is_ours = secret.owner_references().iter().any(|owner| Some(&owner.uid) == object.uid().as_ref());
     let public = secret.data.as_ref().and_then(|data| str::from_utf8(&data.get(PUBLIC)?.0).ok());
     Ok(public.filter(|_| is_ours).map(str::to_owned))
@@ -49,8 +49,10 @@ pub(super) async fn make(kubernetes: &kube::Client, object: &KeyPair, name: &str
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     };
-    if apply::create_if_absent(&api(kubernetes, object), &secret).await? {
-        return Ok(pair.public);
+    match api(kubernetes, object).create(&PostParams::default(), &secret).await {
+        Ok(_) => return Ok(pair.public),
+        Err(kube::Error::Api(error)) if error.is_already_exists() => {}
+        Err(error) => return Err(own_secrets::refused(error, name)),
     }
     // perhaps by an earlier request, whose answer was lost
     let clash = || {

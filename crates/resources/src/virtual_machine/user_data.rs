@@ -5,7 +5,7 @@ use kube::{Api, ResourceExt};
 use kupenstack_api::resources::VirtualMachine;
 use kupenstack_core::{Outcome, reason};
 
-use crate::stop::Stop;
+use crate::{own_secrets, stop::Stop};
 
 /// The most that Nova takes once it is encoded, in bytes before that.
 const LARGEST: usize = 49_149;
@@ -18,7 +18,8 @@ pub(super) async fn read(client: &kube::Client, vm: &VirtualMachine) -> Result<O
     }
     let Some(wanted) = &user_data.secret_key_ref else { return Ok(None) };
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &vm.namespace().unwrap_or_default());
-    let Some(secret) = secrets.get_opt(&wanted.name).await? else {
+    let secret = secrets.get_opt(&wanted.name).await.map_err(|error| own_secrets::refused(error, &wanted.name))?;
+    let Some(secret) = secret else {
         return Err(Outcome::waiting(reason::DEPENDENCY, format!("Secret {} does not exist", wanted.name)).into());
     };
     let Some(data) = secret.data.and_then(|mut data| data.remove(&wanted.key)) else {
