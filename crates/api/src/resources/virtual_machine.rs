@@ -339,6 +339,7 @@ fn phase(conditions: &[Condition]) -> Option<&str> {
     Some(match ready.reason.as_str() {
         "Deleting" | "InUse" => "Terminating",
         "ResizeFailed" => "Resizing",
+        "Vanishing" => "Restarting",
         own if OWN.contains(&own) => own,
         _ => "Pending",
     })

@@ -18,6 +18,9 @@ pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
 /// Reason of a VM that Nova did not resize.
 pub(super) const NOT_RESIZED: &str = "ResizeFailed";
 
+/// Reason of a VM whose server others delete.
+const LOSS: &str = "Vanishing";
+
 /// What has to be done. The words are those of the status.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -67,8 +70,12 @@ impl<'a> Prior<'a> {
     /// Whether the server is there in place of one that was lost, and not of one that is known to have failed.
     pub(super) fn had_lost(&self, server: &Server) -> bool {
         let recorded = self.vm.status.as_ref().and_then(|status| status.id.as_ref());
-        let is_noted = self.reason().is_some_and(|reason| [BACK_OFF, "Restarting"].contains(&reason));
-        recorded.is_some_and(|id| *id != server.id) && !is_noted
+        recorded.is_some_and(|id| *id != server.id) && !self.is_noted()
+    }
+
+    /// Whether it is known to have failed, and is being made anew for that.
+    fn is_noted(&self) -> bool {
+        self.reason().is_some_and(|reason| [BACK_OFF, "Restarting"].contains(&reason))
     }
 }
 
@@ -96,7 +103,7 @@ fn task(task: &str) -> &'static str {
         "suspending" => "Suspending",
         "migrating" => "Migrating",
         _ if task.starts_with("resize") => "Resizing",
-        _ if task.starts_with("re") || task == "deleting" => "Restarting",
+        _ if task.starts_with("re") => "Restarting",
         _ => "Building",
     }
 }
@@ -112,7 +119,11 @@ fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: 
         return Plan::Act(ServerAction::ConfirmResize, "Resizing");
     }
     if let Some(doing) = &server.task_state {
-        return Plan::Wait(under_way(&server.status).unwrap_or_else(|| task(doing)));
+        return Plan::Wait(match doing.as_str() {
+            "deleting" if Prior::of(vm).is_noted() => "Restarting",
+            "deleting" => LOSS,
+            doing => under_way(&server.status).unwrap_or_else(|| task(doing)),
+        });
     }
     if let Some(word) = under_way(&server.status) {
         return Plan::Wait(word);

@@ -313,6 +313,9 @@ async fn external_deletion_is_made_good_on_the_same_address() {
     create(&tenant, "lost", json!({})).await;
     let first = tenant.ready::<VirtualMachine>("lost").await;
     let port = id(&tenant.ready::<Port>("lost.net").await);
+    // as with a real Nova, which takes a while: it is seen to go before it is gone
+    meddle(tenant.world, &id(&first), |server| server.task_state = Some("deleting"));
+    phase(&tenant, "lost", "Restarting").await;
     vanish(tenant.world, &id(&first));
     let again = until(tenant.api(), "lost", |vm: &VirtualMachine| is_ready(vm) && id(vm) != id(&first)).await;
     let (before, after) = (first.status.unwrap(), again.status.unwrap());

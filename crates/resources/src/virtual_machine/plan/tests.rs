@@ -121,6 +121,15 @@ fn what_others_do_is_left_where_it_is_to_be() {
     assert_eq!(plan(&vm, &server("SUSPENDED", &json!({}))), Plan::Keep("Suspended"));
 }
 
+#[rstest]
+#[case::by_others("Running", "Vanishing")]
+#[case::by_us("CrashLoopBackOff", "Restarting")]
+#[case::by_us_still("Restarting", "Restarting")]
+fn a_server_that_others_delete_is_told_from_one_that_failed(#[case] reason: &str, #[case] word: &'static str) {
+    let server = server("ACTIVE", &json!({"OS-EXT-STS:task_state": "deleting"}));
+    assert_eq!(plan(&vm(&json!({}), reason), &server), Plan::Wait(word));
+}
+
 #[test]
 fn a_server_in_place_of_a_lost_one_is_told_from_one_that_failed() {
     let other = server("ACTIVE", &json!({"id": "s2"}));
