@@ -157,6 +157,10 @@ impl<A: Actuator> Flow<A> {
                 self.create(report, target).await?
             }
         };
+        // another one may be what keeps this from being as declared
+        if target.recorded.as_deref() == Some(resource.id()) {
+            self.clear(target, resource.id()).await?;
+        }
         // what there is is told, whatever comes of the updates
         self.observed(report, target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed

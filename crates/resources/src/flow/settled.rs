@@ -43,7 +43,7 @@ impl<A: Actuator> Flow<A> {
 
     /// Deletes what an object has in OpenStack beside its one resource: it was left in a project that is gone, whose
     /// user can't delete it any more.
-    async fn clear(&self, target: &Target<A::Kind>, id: &str) -> Result<(), Stop> {
+    pub(super) async fn clear(&self, target: &Target<A::Kind>, id: &str) -> Result<(), Stop> {
         for stray in self.census.strays(&uid_of(target.object.as_ref()), id) {
             let heir = Scope::<A>::heir(&self.cloud, &target.site).await?;
             let target = Self::target(&target.object, &target.site, &heir);

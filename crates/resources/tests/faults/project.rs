@@ -36,6 +36,7 @@ async fn password(stage: &Stage) -> Option<String> {
 impl Life for ProjectLife {
     const KIND: &'static str = "project";
     const ENDS_ITS_STAGE: bool = true;
+    const CONTROLLERS: &'static [&'static str] = &["projects"];
 
     async fn prepare(&self, _: &Stage) {}
 

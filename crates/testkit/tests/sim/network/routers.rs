@@ -192,7 +192,7 @@ async fn what_belongs_to_many_is_listed_together() {
 
 #[tokio::test]
 async fn a_wire_outside_takes_one_flat_network_and_one_of_each_vlan() {
-    let (_, admin, _) = shop();
+    let (_sim, admin, _) = shop();
     let networks = admin.network().networks();
     let on = |network_type: &str, segmentation_id| NetworkAttributes {
         external: Some(true),
