@@ -20,6 +20,12 @@ def defaults():
     return render()
 
 
+@functools.cache
+def everything():
+    """With all that is off unless it is wanted."""
+    return render({"consoleLog": {"enabled": True}, "userSecrets": {"enabled": True}})
+
+
 def of_kind(objs, *kinds):
     """All objects of some kinds. There is one at least: what is asked of each of none would hold always."""
     found = [o for o in objs if o["kind"] in kinds]
@@ -206,16 +212,16 @@ class ImageSources(unittest.TestCase):
 
 class Rights(unittest.TestCase):
     def test_no_wildcard_and_no_role_of_others(self):
-        for role in of_kind(defaults(), "ClusterRole", "Role"):
+        for role in of_kind(everything(), "ClusterRole", "Role"):
             for rule in role["rules"]:
                 self.assertNotIn("*", rule["apiGroups"] + rule["resources"] + rule["verbs"])
-        others = {b["roleRef"]["name"]: b["metadata"]["namespace"] for b in of_kind(defaults(), "ClusterRoleBinding", "RoleBinding")
+        others = {b["roleRef"]["name"]: b["metadata"]["namespace"] for b in of_kind(everything(), "ClusterRoleBinding", "RoleBinding")
                   if not b["roleRef"]["name"].startswith("kupenstack-")}
         # what tells how API servers make themselves known is Kubernetes' own
         self.assertEqual(others, {"extension-apiserver-authentication-reader": "kube-system"})
 
     def test_roles_follow_the_namespaces(self):
-        objs = render({"cloud": {"namespace": "cloud-7"}}, namespace="ops")
+        objs = render({"cloud": {"namespace": "cloud-7"}, "consoleLog": {"enabled": True}}, namespace="ops")
         places = {r["metadata"]["namespace"] for r in of_kind(objs, "Role", "RoleBinding")}
         self.assertEqual(places, {"cloud-7", "default", "kube-system", "ops"})
         for binding in of_kind(objs, "ClusterRoleBinding", "RoleBinding"):
@@ -294,7 +300,7 @@ class Webhook(unittest.TestCase):
         self.assertNotIn("data", charts.find(defaults(), "Secret", "kupenstack-webhook"))
 
     def test_cert_manager_takes_the_work_and_the_right(self):
-        objs = render({"webhook": {"certManager": True}}, namespace="ops")
+        objs = render({"webhook": {"certManager": True}, "consoleLog": {"enabled": True}}, namespace="ops")
         for arguments in self.arguments(objs).values():
             self.assertIn("--webhook-certificate=read", arguments)
         self.assertNotIn("kupenstack-webhook-keep", names(of_kind(objs, "ClusterRole", "Role")))
