@@ -66,3 +66,12 @@ remove_cgroups() {
 }
 
 kubectl_local() { "$BIN/kubectl" --kubeconfig "$LOCAL_KUBECONFIG" "$@"; }
+
+OUTSIDE=172.24.4 # network of the floating IPs, on a cloud with VMs
+
+# lead_outside: this machine becomes the router of that network, which node 1 leads to. The way ends with the cluster.
+lead_outside() {
+  in_node 1 ip link set br-ex up || return
+  in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
+  ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
+}

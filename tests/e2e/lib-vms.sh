@@ -6,7 +6,6 @@
 # machine reaches their virtual networks through node 1. DISK is the VMs' image. Sourced after lib.sh, dev/lib.sh and
 # dev/k8s/cluster.sh, never run.
 
-OUTSIDE=172.24.4 # network of the floating IPs
 # What runs on every node with VMs.
 ON_NODES=(libvirt:libvirt nova:compute ovn:openvswitch-db ovn:openvswitch-vswitchd ovn:controller-gw neutron:ovn-metadata-agent)
 
@@ -46,12 +45,7 @@ hypervisors() { in_client 'openstack hypervisor list -f value -c "Hypervisor Hos
 wanted_hypervisors() { for n in $(running_nodes); do printf 'node%s up ' "$n"; done; }
 all_hypervisors() { [ "$(hypervisors)" = "$(wanted_hypervisors)" ]; }
 
-# The machine is the router of the network outside.
-way_outside() {
-  within 60 in_node 1 ip link set br-ex up || return
-  in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
-  ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
-}
+way_outside() { within 60 lead_outside; }
 no_way_outside() { ip route del "$OUTSIDE.0/24" 2>/dev/null || true; }
 
 networks() {
