@@ -20,6 +20,7 @@ use kupenstack_openstack::ErrorKind;
 use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::settled::ignores_drift;
 use self::{
     create::interrupted,
     report::{Report, Tellers},

@@ -16,7 +16,7 @@ use crate::{
     actuator::{Actuator, Kind, Progress, Step, Target},
     adoption,
     needs::Need,
-    observe::Listed,
+    observe::{self, Listed},
     stop::Stop,
 };
 
@@ -250,11 +250,10 @@ async fn list<K: NeutronKind>(target: &Target<K>, filter: &NetworkFilter) -> Res
     Ok(found.and_then(|main| K::Resource::of(&target.client, main)).try_collect().await?)
 }
 
-/// By its mark. Of several, always the same one: the others were made by requests whose answers were lost.
+/// By its mark.
 async fn marked<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>, Stop> {
     let like_it = list(target, &NetworkFilter { project_id: target.owner.clone(), ..target.object.own() }).await?;
-    let ours = like_it.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
-    Ok(ours.min_by(|a, b| a.id().cmp(b.id())))
+    Ok(observe::marked(like_it, &target.mark))
 }
 
 /// What carries our mark, or, as long as the project guards what is not its own, what we recorded.

@@ -76,6 +76,12 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     fn is_in(&self, project: &str) -> bool;
 }
 
+/// Of what was found, that which carries an object's mark. Of several, always the same one: the others were made by requests
+/// whose answers were lost.
+pub(crate) fn marked<R: Listed>(found: impl IntoIterator<Item = R>, mark: &str) -> Option<R> {
+    found.into_iter().filter(|found| found.mark() == Some(mark)).min_by(|a, b| a.id().cmp(b.id()))
+}
+
 /// The resources of one type that are ours, as the last list showed them.
 pub(crate) struct Census<R> {
     state: Mutex<State<R>>,

@@ -29,7 +29,7 @@ use crate::{
         Need,
         When::{FromTheStart, InTheEnd},
     },
-    observe::Listed,
+    observe::{self, Listed},
     parts::Part,
     stop::Stop,
 };
@@ -48,7 +48,10 @@ impl VirtualMachineActuator {
     /// Makes the server, once nothing is left of one that failed.
     async fn make(&self, target: &Target<VirtualMachine>, progress: &dyn Progress) -> Result<Server, Stop> {
         if let Some(failed) = find(target).await? {
-            return Err(clear(target, &failed).await?.into());
+            // its ports can't be used before it is gone
+            erase(target, &failed).await?;
+            let message = format!("server {}, which failed, is being deleted", failed.id);
+            return Err(Outcome::waiting("Restarting", message).into());
         }
         let vm = &target.object;
         if let Some(id) = target.recorded.as_ref().filter(|_| vm.restart_policy() == RestartPolicy::Never) {
@@ -66,7 +69,7 @@ impl VirtualMachineActuator {
     }
 }
 
-/// By the recorded identifier, else by name and mark. Of several, always the same one.
+/// By the recorded identifier, else by name and mark.
 async fn find(target: &Target<VirtualMachine>) -> Result<Option<Server>, Stop> {
     let compute = target.client.compute();
     if let Some(id) = &target.recorded
@@ -76,8 +79,7 @@ async fn find(target: &Target<VirtualMachine>) -> Result<Option<Server>, Stop> {
     }
     let filter = ServerFilter { name: Some(target.object.name_any()) };
     let same_name: Vec<Server> = compute.list_servers(&filter).try_collect().await?;
-    let ours = same_name.into_iter().filter(|found| found.mark() == Some(target.mark.as_str()));
-    Ok(ours.min_by(|a, b| a.id.cmp(&b.id)))
+    Ok(observe::marked(same_name, &target.mark))
 }
 
 /// What carries our mark, or, as long as the project guards what is not its own, what we recorded.
@@ -86,12 +88,6 @@ fn is_ours(found: &Server, target: &Target<VirtualMachine>) -> bool {
         Some(owner) => found.is_in(owner),
         None => found.mark() == Some(target.mark.as_str()),
     }
-}
-
-/// Deletes a server that failed, and says what is waited for: its ports can't be used before it is gone.
-async fn clear(target: &Target<VirtualMachine>, failed: &Server) -> Result<Outcome, Stop> {
-    erase(target, failed).await?;
-    Ok(Outcome::waiting("Restarting", format!("server {}, which failed, is being deleted", failed.id)))
 }
 
 async fn act(target: &Target<VirtualMachine>, server: &Server, action: ServerAction) -> Result<(), Stop> {

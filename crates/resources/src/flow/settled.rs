@@ -79,8 +79,12 @@ pub(super) fn left_alone<A: Actuator>(report: &Report<A::Kind>, target: &Target<
 /// Whether what others have done to the resource is left as it is: it was once as declared, and nothing else has been
 /// declared since.
 pub(super) fn leaves_drift<K: Kind>(report: &Report<K>) -> bool {
-    let ignore = report.object().annotations().get(DRIFT).is_some_and(|value| value == "ignore");
-    ignore && (report.was_ready() || report.shows(VANISHED))
+    ignores_drift(report.object().as_ref()) && (report.was_ready() || report.shows(VANISHED))
+}
+
+/// Whether an object asks for that.
+pub(crate) fn ignores_drift(object: &impl ResourceExt) -> bool {
+    object.annotations().get(DRIFT).is_some_and(|value| value == "ignore")
 }
 
 pub(super) fn uid_of(object: &impl ResourceExt) -> String {

@@ -1,16 +1,15 @@
 //! What has to be done with a server so that it does what it is to do.
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kupenstack_api::{
     HasConditions,
-    resources::{DRIFT, Flavor, PowerState, RestartPolicy, VirtualMachine},
+    resources::{Flavor, PowerState, RestartPolicy, VirtualMachine},
 };
 use kupenstack_core::conditions::{self, READY};
 use kupenstack_openstack::{Server, ServerAction};
 
 use super::restart;
-use crate::actuator::Target;
+use crate::{actuator::Target, flow::ignores_drift};
 
 /// Reason of a VM that has failed and is going to be started again or made anew.
 pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
@@ -63,8 +62,7 @@ impl<'a> Prior<'a> {
 
     /// Whether others may do as they like with a VM that was as declared.
     fn leaves_drift(&self) -> bool {
-        let ignore = self.vm.annotations().get(DRIFT).is_some_and(|value| value == "ignore");
-        ignore && conditions::is_ready(self.vm.conditions(), self.vm.metadata.generation)
+        ignores_drift(self.vm) && conditions::is_ready(self.vm.conditions(), self.vm.metadata.generation)
     }
 
     /// Whether the server is there in place of one that was lost, and not of one that is known to have failed.

@@ -160,7 +160,6 @@ impl World {
     }
 }
 
-/// A namespace, and what tests do in it.
 /// A resource kind whose objects are in namespaces.
 pub(crate) trait Namespaced:
     ResourceKind
@@ -188,6 +187,7 @@ impl<K> Namespaced for K where
 {
 }
 
+/// A namespace, and what tests do in it.
 pub(crate) struct Tenant<'a> {
     pub(crate) world: &'a World,
     pub(crate) client: Client,

@@ -1,3 +1,5 @@
+use kube::ResourceExt;
+use kupenstack_api::resources::DRIFT;
 use rstest::rstest;
 use serde_json::{Value, json};
 
