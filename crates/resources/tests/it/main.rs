@@ -32,4 +32,5 @@ mod slow;
 mod sources;
 mod subnet;
 mod virtual_machine;
+mod virtual_machine_failures;
 mod world;
