@@ -121,6 +121,7 @@ async fn an_api_server_that_dies_under_the_operator_is_survived() {
         };
         let dying = async {
             life.world.tap.outage().await;
+            life.world.tap.let_go();
             plane.restart_api_server().await;
         };
         let (expected, found, ()) = tokio::join!(unharmed, life.go_through(scenario, fatal), dying);

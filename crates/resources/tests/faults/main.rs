@@ -223,20 +223,27 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
     cluster.declare_cloud().await;
     let src = cluster.serve(&disk(image::SIZE)).await;
-    // Kubernetes ends a namespace the later the more often the API server was away meanwhile, up to a quarter of an hour
-    tokio::join!(outage::is_survived(cluster, ProjectLife), outage::is_survived(cluster, CredentialLife));
-    tokio::join!(
-        outage::is_survived(cluster, ObjectLife::<Image>::of(src.clone())),
-        outage::is_survived(cluster, ObjectLife::<ClusterImage>::of(src)),
-        outage::is_survived(cluster, ObjectLife::<Flavor>::of(())),
-        outage::is_survived(cluster, ObjectLife::<ExternalNetwork>::of(())),
-        outage::is_survived(cluster, ObjectLife::<KeyPair>::of(())),
-        outage::is_survived(cluster, ObjectLife::<Network>::of(())),
-        outage::is_survived(cluster, ObjectLife::<SecurityGroup>::of(())),
-        outage::is_survived(cluster, ObjectLife::<Port>::of(())),
-        outage::is_survived(cluster, ObjectLife::<FloatingIP>::of(())),
-        outage::is_survived(cluster, ObjectLife::<Router>::of(())),
-        outage::is_survived(cluster, ObjectLife::<Subnet>::of(())),
-        outage::is_survived(cluster, ObjectLife::<VirtualMachine>::of(())),
-    );
+    let lives = outage::Lives::on(cluster, 14);
+    let all = async {
+        tokio::join!(
+            lives.survive(ProjectLife),
+            lives.survive(CredentialLife),
+            lives.survive(ObjectLife::<Image>::of(src.clone())),
+            lives.survive(ObjectLife::<ClusterImage>::of(src)),
+            lives.survive(ObjectLife::<Flavor>::of(())),
+            lives.survive(ObjectLife::<ExternalNetwork>::of(())),
+            lives.survive(ObjectLife::<KeyPair>::of(())),
+            lives.survive(ObjectLife::<Network>::of(())),
+            lives.survive(ObjectLife::<SecurityGroup>::of(())),
+            lives.survive(ObjectLife::<Port>::of(())),
+            lives.survive(ObjectLife::<FloatingIP>::of(())),
+            lives.survive(ObjectLife::<Router>::of(())),
+            lives.survive(ObjectLife::<Subnet>::of(())),
+            lives.survive(ObjectLife::<VirtualMachine>::of(())),
+        )
+    };
+    tokio::select! {
+        _ = all => {}
+        () = lives.deaths() => {}
+    }
 }

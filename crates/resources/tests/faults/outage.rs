@@ -1,8 +1,17 @@
 //! The API server dies in the middle of lives, and comes back.
+//!
+//! It dies for all of them at once: each waits at its point until every other one is at its own. One after the other
+//! would be a hundred deaths, and each of them disturbs all.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
-use kupenstack_testkit::ControlPlane;
+use tokio::{
+    sync::{Barrier, watch},
+    time::timeout,
+};
 
 use crate::{
     common::cluster::Cluster,
@@ -14,50 +23,99 @@ use crate::{
 
 /// A request may come in one life and not in the next.
 const TRIES: u32 = 4;
+/// A life whose request does not come keeps the others waiting for so long.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Lets the API server die at a write of each phase of a life: in one life before it is carried out, in another after.
-/// The cluster is for such lives alone.
-pub(crate) async fn is_survived<L: Life>(cluster: &'static Cluster, life: L) {
-    let (one, other) = (live(cluster, &life, &[]).await, live(cluster, &life, &[]).await);
-    for fault in &OUTAGES {
-        let requests = Phase::ALL.into_iter().filter_map(|phase| last_write(&one, &other, phase));
-        let point = |request| Point { kind: L::KIND, request, fault, then_killed: false };
-        let mut points: Vec<Point> = requests.map(point).collect();
-        for _ in 0..TRIES {
-            let survived = live(cluster, &life, &points).await.survived;
-            points.retain(|point| {
-                let is_done = survived.contains(&point.request.phase);
-                if is_done {
-                    println!("fault suite: {point}: survived");
-                }
-                !is_done
-            });
-            if points.is_empty() {
-                break;
-            }
+#[derive(Clone, Copy)]
+struct Counts {
+    /// Lives that are not over.
+    under_way: usize,
+    /// Those of them that are at their points.
+    waiting: usize,
+    deaths: u64,
+}
+
+/// Lives that share an API server, which is theirs alone.
+pub(crate) struct Lives {
+    cluster: &'static Cluster,
+    counts: watch::Sender<Counts>,
+    recorded: Barrier,
+}
+
+impl Lives {
+    /// So many lives on a cluster.
+    pub(crate) fn on(cluster: &'static Cluster, number: usize) -> Self {
+        let counts = watch::Sender::new(Counts { under_way: number, waiting: 0, deaths: 0 });
+        Self { cluster, counts, recorded: Barrier::new(number) }
+    }
+
+    /// Has the API server die whenever all are at their points.
+    pub(crate) async fn deaths(&self) {
+        loop {
+            self.come(|counts| counts.waiting > 0).await;
+            let _ = timeout(PATIENCE, self.come(|counts| counts.waiting >= counts.under_way)).await;
+            self.counts.send_modify(|counts| *counts = Counts { waiting: 0, deaths: counts.deaths + 1, ..*counts });
+            self.cluster.plane.restart_api_server().await;
         }
-        assert!(points.is_empty(), "{}: did not come in {TRIES} lives: {points:?}", L::KIND);
     }
-}
 
-async fn live<L: Life>(cluster: &'static Cluster, life: &L, points: &[Point]) -> Progress {
-    let surroundings = Surroundings { outages: true, controllers: L::CONTROLLERS, ..Surroundings::default() };
-    let stage = Stage::new(cluster, &cluster.client().await, L::KIND, surroundings).await;
-    let progress = Mutex::<Progress>::default();
-    prepare(&stage, life).await;
-    let run = Run { stage: &stage, life, points, progress: &progress };
-    tokio::select! {
-        () = run.whole() => {}
-        () = dying(&stage, &cluster.plane) => {}
+    /// Lets the API server die at a write of each phase of a life: in one life before it is carried out, in another
+    /// after.
+    pub(crate) async fn survive<L: Life>(&self, life: L) {
+        let (one, other) = (self.live(&life, &[]).await, self.live(&life, &[]).await);
+        self.recorded.wait().await;
+        for fault in &OUTAGES {
+            let requests = Phase::ALL.into_iter().filter_map(|phase| last_write(&one, &other, phase));
+            let point = |request| Point { kind: L::KIND, request, fault, then_killed: false };
+            let mut points: Vec<Point> = requests.map(point).collect();
+            for _ in 0..TRIES {
+                let survived = self.live(&life, &points).await.survived;
+                points.retain(|point| {
+                    let is_done = survived.contains(&point.request.phase);
+                    if is_done {
+                        println!("fault suite: {point}: survived");
+                    }
+                    !is_done
+                });
+                if points.is_empty() {
+                    break;
+                }
+            }
+            assert!(points.is_empty(), "{}: did not come in {TRIES} lives: {points:?}", L::KIND);
+        }
+        self.counts.send_modify(|counts| counts.under_way -= 1);
     }
-    progress.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
 
-/// Restarts the API server whenever it is to die.
-async fn dying(stage: &Stage, plane: &ControlPlane) {
-    loop {
-        stage.tap.outage().await;
-        plane.restart_api_server().await;
+    async fn live<L: Life>(&self, life: &L, points: &[Point]) -> Progress {
+        let surroundings = Surroundings { outages: true, controllers: L::CONTROLLERS, ..Surroundings::default() };
+        let stage = Stage::new(self.cluster, &self.cluster.client().await, L::KIND, surroundings).await;
+        let progress = Mutex::<Progress>::default();
+        prepare(&stage, life).await;
+        let run = Run { stage: &stage, life, points, progress: &progress };
+        tokio::select! {
+            () = run.whole() => {}
+            () = self.dying(&stage) => {}
+        }
+        progress.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what waits for the API server's death when it comes.
+    async fn dying(&self, stage: &Stage) {
+        loop {
+            stage.tap.outage().await;
+            let mut deaths = 0;
+            self.counts.send_modify(|counts| {
+                counts.waiting += 1;
+                deaths = counts.deaths;
+            });
+            self.come(|counts| counts.deaths > deaths).await;
+            stage.tap.let_go();
+        }
+    }
+
+    async fn come(&self, are_so: impl FnMut(&Counts) -> bool) {
+        let came = self.counts.subscribe().wait_for(are_so).await.map(drop);
+        came.unwrap_or_else(|error| panic!("the counts are our own: {error}"));
     }
 }
 

@@ -228,12 +228,13 @@ impl Point {
         self.fault.name == "killed after" && !self.request.is_news()
     }
 
-    /// Whether the operator dies, or a write is carried out that nobody knows of.
+    /// Whether the operator dies before or after a write, or a write is carried out that nobody knows of. To die before a
+    /// read leaves what dying after the write before it left.
     pub(crate) fn may_leave_something(&self) -> bool {
         if self.then_killed {
             return self.request.is_write() && self.fault.name == "drop after commit";
         }
-        self.fault.is_deadly() || self.fault.is_carried_out()
+        self.request.is_write() && (self.fault.is_deadly() || self.fault.is_carried_out())
     }
 }
 

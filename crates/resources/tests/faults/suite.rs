@@ -1,7 +1,7 @@
 //! All points of a kind's life.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env,
     fmt::Write,
     sync::{Arc, Mutex, PoisonError},
@@ -10,6 +10,7 @@ use std::{
 
 use futures::future::join_all;
 use kube::Client;
+use tokio::sync::OnceCell;
 
 use crate::{
     common::cluster::Cluster,
@@ -43,7 +44,7 @@ impl<L: Life> Suite<L> {
     /// Lets every point come true in some life, and fails unless all of them did and each was survived.
     pub(crate) async fn run(self) {
         let began = Instant::now();
-        let requests = self.record().await;
+        let requests = recorded(L::KIND).get_or_init(|| self.record()).await.clone();
         let possible: Vec<Point> = points_of::<L>(&requests).into_iter().filter(self.choose).collect();
         let faults = possible.iter().map(|point| point.fault.name).collect::<BTreeSet<_>>().len();
         let (there_are, points) = (possible.len(), chosen(possible));
@@ -132,6 +133,12 @@ impl<L: Life> Suite<L> {
         let progress = std::mem::take(&mut *progress.lock().unwrap_or_else(PoisonError::into_inner));
         (stage, progress, grief)
     }
+}
+
+/// What a kind's life takes, which is the same whatever surroundings the points then come true in.
+fn recorded(kind: &'static str) -> Arc<OnceCell<BTreeSet<Request>>> {
+    static RECORDED: Mutex<BTreeMap<&str, Arc<OnceCell<BTreeSet<Request>>>>> = Mutex::new(BTreeMap::new());
+    Arc::clone(RECORDED.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default())
 }
 
 /// Every request with every fault that makes a difference to it, alone and with an operator that is killed after it.

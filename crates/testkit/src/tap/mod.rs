@@ -33,7 +33,7 @@ pub enum Sentence {
     Operator,
     /// Helm alone dies.
     Helm,
-    /// The API server dies and comes back; nobody hears what became of the request.
+    /// The API server dies and comes back; nobody hears what became of the request, which waits for [`Tap::let_go`].
     ApiServer,
     /// The request is answered with this status, as by an API server that refuses it, whatever became of it.
     Refuse(u16),
@@ -104,6 +104,7 @@ struct Shared {
     pids: PathBuf,
     condemned: Notify,
     outage: Notify,
+    let_go: Notify,
 }
 
 impl Tap {
@@ -126,6 +127,7 @@ impl Tap {
             pids: folder.path().join(PIDS),
             condemned: Notify::new(),
             outage: Notify::new(),
+            let_go: Notify::new(),
         });
         let serve =
             |listener, is_helm| tokio::spawn(server::run(listener, Arc::clone(&shared), is_helm)).abort_handle();
@@ -225,6 +227,11 @@ impl Tap {
         self.shared.outage.notified().await;
     }
 
+    /// The API server dies now: who waits for that is told that it is gone.
+    pub fn let_go(&self) {
+        self.shared.let_go.notify_waiters();
+    }
+
     /// A program that is this Helm and lets the tap know which process it is.
     pub fn helm_program(&self, helm: &Path) -> PathBuf {
         let program = self.folder.path().join("helm");
@@ -251,7 +258,9 @@ impl Shared {
             Sentence::Operator => self.condemned.notify_waiters(),
             Sentence::Helm => self.kill_helm(),
             Sentence::ApiServer => {
+                let let_go = self.let_go.notified();
                 self.outage.notify_one();
+                let_go.await;
                 return Fate::Gone;
             }
         }
