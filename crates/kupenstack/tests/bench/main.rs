@@ -8,6 +8,9 @@
 #[path = "../common/operator.rs"]
 mod operator;
 mod stage;
+mod tally;
+mod tenants;
+mod vms;
 
 use std::{
     collections::HashMap,

@@ -33,29 +33,59 @@ const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
 /// How long the cloud takes for an answer.
 pub(crate) const LATENCY: Duration = Duration::from_millis(20);
 /// How many objects are made at a time.
-const AT_ONCE: usize = 32;
+pub(crate) const AT_ONCE: usize = 32;
 /// More than anything takes whose time is not the figure in question, on a busy machine too.
 const LONGEST: Duration = Duration::from_mins(10);
 /// Label of the images that were declared while nothing answered.
 const NEW: &str = "bench/new";
 
+/// What is measured, and so has to be there.
+pub(crate) struct Scene {
+    /// The operator's controllers.
+    pub(crate) controllers: &'static str,
+    /// Kinds of the services that are ready.
+    pub(crate) services: &'static [&'static str],
+    /// How long a server is built.
+    pub(crate) build_time: Duration,
+    /// What the operator writes to, as the API server calls it.
+    pub(crate) written: &'static [&'static str],
+}
+
+const IMAGES: Scene = Scene {
+    controllers: "projects,image,clusterimage",
+    services: &["Keystone", "Glance"],
+    build_time: Duration::ZERO,
+    written: &["images", "clusterimages", "namespaces", "secrets", "events"],
+};
+
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
     pub(crate) sim: Sim,
     pub(crate) client: Client,
-    namespaces: usize,
+    pub(crate) namespaces: usize,
+    scene: Scene,
 }
 
 impl Stage {
     /// A cluster with a cloud that is ready, and namespaces that have no projects yet.
     pub(crate) async fn set(namespaces: usize) -> Self {
+        Self::with(namespaces, IMAGES).await
+    }
+
+    /// The same for another scene.
+    pub(crate) async fn with(namespaces: usize, scene: Scene) -> Self {
         let plane = ControlPlane::start().await;
         let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
         plane.apply_yaml(&crds.join("\n---\n")).await;
-        let options =
-            SimOptions { latency: LATENCY, history: Duration::ZERO, journal: 1_000_000, ..SimOptions::default() };
+        let options = SimOptions {
+            latency: LATENCY,
+            build_time: scene.build_time,
+            history: Duration::ZERO,
+            journal: 1_000_000,
+            ..SimOptions::default()
+        };
         let (sim, client) = (Sim::start(options), plane.client().await);
-        let stage = Self { plane, sim, client, namespaces };
+        let stage = Self { plane, sim, client, namespaces, scene };
         let names = [CLOUD.to_owned(), OPERATOR.to_owned()].into_iter().chain((0..namespaces).map(namespace));
         let api: Api<Namespace> = Api::all(stage.client.clone());
         for name in names {
@@ -78,19 +108,16 @@ impl Stage {
         });
         clouds.create(&PostParams::default(), &serde_json::from_value(cloud).unwrap()).await.unwrap();
         let ready = |kind| json!({"kind": kind, "ready": true, "reason": "Ready", "message": ""});
-        let status = json!({"status": {"clusterId": CLUSTER, "services": [ready("Keystone"), ready("Glance")]}});
+        let services: Vec<_> = self.scene.services.iter().map(ready).collect();
+        let status = json!({"status": {"clusterId": CLUSTER, "services": services}});
         clouds.patch_status("default", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
 
     /// Starts the operator.
     pub(crate) fn operator(&self, observe_seconds: u64) -> Operator {
         let every = format!("--observe-seconds={observe_seconds}");
-        let arguments = [
-            "--controllers=projects,image,clusterimage",
-            "--image-sources-allow=127.0.0.0/8",
-            "--without-lease",
-            &every,
-        ];
+        let controllers = format!("--controllers={}", self.scene.controllers);
+        let arguments = [&controllers, "--image-sources-allow=127.0.0.0/8", "--without-lease", &every];
         Operator::run("bench", self.plane.kubeconfig_path(), &arguments)
     }
 
@@ -180,18 +207,25 @@ impl Stage {
 
     /// How often anything was written to what the operator writes to, by anybody.
     pub(crate) async fn writes(&self) -> u64 {
+        self.written().await.values().sum()
+    }
+
+    /// The same by verb and resource, such as `APPLY ports/status`.
+    pub(crate) async fn written(&self) -> BTreeMap<String, u64> {
         let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
         let metrics = self.client.request_text(request).await.unwrap();
-        let written = |line: &&str| {
-            let has = |label: &str| line.contains(label);
-            let read = ["GET", "LIST", "WATCH"].iter().any(|verb| has(&format!("verb=\"{verb}\"")));
-            let ours = ["images", "clusterimages", "namespaces", "secrets", "events"];
-            line.starts_with("apiserver_request_total{")
-                && !read
-                && ours.iter().any(|resource| has(&format!("resource=\"{resource}\"")))
-        };
-        let counts = metrics.lines().filter(written).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-        counts.sum()
+        let mut written = BTreeMap::new();
+        for line in metrics.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+            let label = |name: &str| line.split_once(&format!("{name}=\"")).map_or("", |(_, rest)| until_quote(rest));
+            let (verb, resource, part) = (label("verb"), label(",resource"), label(",subresource"));
+            if ["GET", "LIST", "WATCH"].contains(&verb) || !self.scene.written.contains(&resource) {
+                continue;
+            }
+            let what = if part.is_empty() { format!("{verb} {resource}") } else { format!("{verb} {resource}/{part}") };
+            let count = line.rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok()).unwrap();
+            *written.entry(what).or_default() += count;
+        }
+        written
     }
 
     /// How many requests each service of the cloud was asked.
@@ -204,8 +238,12 @@ impl Stage {
     }
 }
 
+fn until_quote(text: &str) -> &str {
+    text.split('"').next().unwrap_or_default()
+}
+
 /// Waits for something that is looked at again and again.
-async fn until(what: &str, every: Duration, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, every: Duration, mut holds: impl AsyncFnMut() -> bool) {
     let held = async {
         while !holds().await {
             sleep(every).await;
@@ -220,7 +258,8 @@ pub(crate) async fn passed(operator: &Operator, controller: &str, passes: usize)
     until(&what, Duration::from_millis(50), async || operator.passes(controller).await >= passes).await;
 }
 
-fn namespace(number: usize) -> String {
+/// Name of a namespace.
+pub(crate) fn namespace(number: usize) -> String {
     format!("bench-{number}")
 }
 
