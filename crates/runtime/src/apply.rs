@@ -70,8 +70,8 @@ pub fn has_finalizer<K: ResourceExt>(object: &K, finalizer: &str) -> bool {
     object.finalizers().iter().any(|f| f == finalizer)
 }
 
-/// Puts the finalizer on the object.
-pub async fn add_finalizer<K>(api: &Api<K>, object: &K, finalizer: &str) -> Result<(), Failure>
+/// Puts the finalizer on the object. Whether there still is one: nothing may be made for an object that is gone.
+pub async fn add_finalizer<K>(api: &Api<K>, object: &K, finalizer: &str) -> Result<bool, Failure>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -86,18 +86,18 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let finalizers: Vec<_> = object.finalizers().iter().filter(|f| *f != finalizer).cloned().collect();
-    set_finalizers(api, object, &finalizers).await
+    set_finalizers(api, object, &finalizers).await.map(drop)
 }
 
 /// A list can't be patched safely without the version it was read at: another controller's finalizer would go.
-async fn set_finalizers<K>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<(), Failure>
+async fn set_finalizers<K>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<bool, Failure>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
     match api.patch_metadata(&object.name_any(), &patch_params(), &Patch::Merge(&patch)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(e)) if e.is_not_found() => Ok(()),
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(e)) if e.is_not_found() => Ok(false),
         Err(e) => Err(e.into()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `dev/bench` runs the whole and prints a table; what does not depend on the machine is held in every run of the tests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 #[path = "../common/operator.rs"]

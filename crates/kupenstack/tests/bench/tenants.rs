@@ -129,7 +129,7 @@ impl Stage {
     /// Declares VMs of the namespaces in turn, of which every so many'th is to be stopped.
     pub(crate) async fn declare_vms(&self, from: usize, to: usize, stopped: usize) {
         let made = stream::iter(from..to).map(|number| async move {
-            let state = if number % stopped == 1 { "Stopped" } else { "Running" };
+            let state = if number % stopped == stopped - 1 { "Stopped" } else { "Running" };
             let spec = json!({
                 "clusterImage": "linux", "flavor": "small", "networks": [{"network": "net"}], "powerState": state,
             });

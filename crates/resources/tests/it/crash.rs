@@ -1,11 +1,15 @@
 //! The operator is killed at every request that it makes, and started again with nothing remembered.
 
 use kube::{api::DeleteParams, runtime::wait::await_condition};
-use kupenstack_api::resources::Image;
+use kupenstack_api::{
+    FINALIZER,
+    resources::{Image, Network},
+};
+use kupenstack_runtime::apply;
 use kupenstack_testkit::sim::Entity;
 use serde_json::json;
 
-use crate::world::{Tenant, World, disk, is_ready, within};
+use crate::world::{Tenant, World, disk, gone, is_ready, shared, within};
 
 /// Runs an operator until it has made `requests` requests, then kills it, or until `done`. Whether it was killed.
 pub(crate) async fn run_until(world: &World, requests: usize, done: impl Future<Output = ()>) -> bool {
@@ -91,4 +95,14 @@ async fn all_gone(tenants: &[Tenant<'_>]) {
         let gone = await_condition(tenant.namespaces(), &tenant.name, |namespace: Option<&_>| namespace.is_none());
         within(gone, "the end of a namespace").await.unwrap();
     }
+}
+
+/// A pass begins with what the store says, which may be gone by then: nothing would ever delete what is made for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_is_gone_is_not_taken_for_one_that_is_held() {
+    let tenant = shared().await.namespace(&[]).await;
+    let object = tenant.create::<Network>("net", json!({})).await;
+    tenant.api::<Network>().delete("net", &DeleteParams::default()).await.unwrap();
+    gone(tenant.api::<Network>(), "net").await;
+    assert!(!apply::add_finalizer(&tenant.api(), &object, FINALIZER).await.unwrap());
 }
