@@ -90,7 +90,7 @@ where
             if request.deleting {
                 return self.remove(&api, &object, &request).await;
             }
-            if !apply::has_finalizer(&object, FINALIZER) && !apply::add_finalizer(&api, &object, FINALIZER).await? {
+            if !apply::add_finalizer(&api, &object, FINALIZER).await? {
                 return Ok(Outcome::ready("gone"));
             }
             match self.engine.pass(self.service, &request).await {

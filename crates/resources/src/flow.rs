@@ -122,9 +122,7 @@ impl<A: Actuator> Flow<A> {
         };
         let place = place_of(object.as_ref());
         Scope::<A>::open(&self.cloud, &place)?;
-        if !apply::has_finalizer(object.as_ref(), FINALIZER)
-            && !apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await?
-        {
+        if !apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await? {
             return Err(Stop::Quiet(gone("deleted before anything was made for it")));
         }
         let needs = self.needs(object).await?;

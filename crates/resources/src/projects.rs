@@ -179,8 +179,7 @@ impl Projects {
             return Ok(Outcome::Done { reason: "Ignored", message: "the namespace is to have no project".to_owned() });
         }
         let site = standing.ready().map_err(Stop::Outcome)?;
-        if !apply::has_finalizer(namespace, FINALIZER) && !apply::add_finalizer(&self.api, namespace, FINALIZER).await?
-        {
+        if !apply::add_finalizer(&self.api, namespace, FINALIZER).await? {
             return Ok(Outcome::ready("gone"));
         }
         let tenant = Tenant::new(namespace, site);

@@ -70,11 +70,15 @@ pub fn has_finalizer<K: ResourceExt>(object: &K, finalizer: &str) -> bool {
     object.finalizers().iter().any(|f| f == finalizer)
 }
 
-/// Puts the finalizer on the object. Whether there still is one: nothing may be made for an object that is gone.
+/// Puts the finalizer on the object, if it lacks it. Whether there still is an object: nothing may be made for one that is
+/// gone.
 pub async fn add_finalizer<K>(api: &Api<K>, object: &K, finalizer: &str) -> Result<bool, Failure>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
+    if has_finalizer(object, finalizer) {
+        return Ok(true);
+    }
     let mut finalizers = object.finalizers().to_vec();
     finalizers.push(finalizer.to_owned());
     set_finalizers(api, object, &finalizers).await

@@ -52,7 +52,7 @@ async fn a_vm_costs_what_it_did() {
     let operator = stage.operator(60);
     stage.projects().await;
     stage.furnish().await;
-    let made = Made::of(&stage, 0, VMS).await;
+    let made = Made::of(&stage, VMS).await;
     operator.stop().await;
     let Made { requests, written, .. } = made;
     let beside = requests.all_own() - requests.own_with("POST");
@@ -82,7 +82,7 @@ async fn made() {
     stage.projects().await;
     stage.furnish().await;
     heading();
-    Made::of(&stage, 0, number).await.tell();
+    Made::of(&stage, number).await.tell();
     rest().await;
     one_by_one(&stage, number, setting("KUPENSTACK_BENCH_SINGLE_VMS", of_thousand(100))).await;
     deleted(&stage, &operator).await;
@@ -116,11 +116,11 @@ struct Made {
 }
 
 impl Made {
-    async fn of(stage: &Stage, from: usize, number: usize) -> Self {
+    async fn of(stage: &Stage, number: usize) -> Self {
         let readiness = Readiness::watch(&stage.client);
         stage.sim.cloud().journal.clear();
         let (before, began) = (stage.written().await, Instant::now());
-        stage.declare_vms(from, from + number, NONE).await;
+        stage.declare_vms(0, number, NONE).await;
         let took = readiness.of(number).await - began;
         // the last ones' events come after what they tell of
         sleep(Duration::from_secs(1)).await;
@@ -253,7 +253,7 @@ async fn idle(stage: &Stage, number: usize) {
 /// A namespace is deleted with two networks, a router, and VMs with floating IPs.
 async fn deleted(stage: &Stage, operator: &Operator) {
     let place = furnish_leaving(stage).await;
-    let passes = passes(operator).await;
+    let passed = passes(operator).await;
     stage.sim.cloud().journal.clear();
     let (before, began) = (stage.written().await, Instant::now());
     let namespaces = Api::<Namespace>::all(stage.client.clone());
@@ -270,8 +270,8 @@ async fn deleted(stage: &Stage, operator: &Operator) {
     until("the end of the namespace's project", Duration::from_millis(200), async || !is_left().await).await;
     let took = began.elapsed();
     assert_eq!(left::<VirtualMachine>(client, &place).await, 0);
-    let passes = crate::vms::passes(operator).await - passes;
-    tell_deletion(took, passes, &Requests::of(&stage.sim), &between(&before, &stage.written().await));
+    let passed = passes(operator).await - passed;
+    tell_deletion(took, passed, &Requests::of(&stage.sim), &between(&before, &stage.written().await));
 }
 
 /// Passes over objects of a namespace.

@@ -223,7 +223,7 @@ async fn an_api_server_that_dies_in_mid_life_is_survived() {
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
     cluster.declare_cloud().await;
     let src = cluster.serve(&disk(image::SIZE)).await;
-    let lives = outage::Lives::on(cluster, 14);
+    let lives = outage::Lives::on(cluster);
     let all = async {
         tokio::join!(
             lives.survive(ProjectLife),

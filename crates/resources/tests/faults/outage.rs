@@ -8,10 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::{Barrier, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     common::cluster::Cluster,
@@ -26,10 +23,12 @@ const TRIES: u32 = 4;
 /// A life whose request does not come keeps the others waiting for so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Counts {
     /// Lives that are not over.
     under_way: usize,
+    /// Lives that have been recorded, also those that are over.
+    recorded: usize,
     /// Those of them that are at their points.
     waiting: usize,
     deaths: u64,
@@ -39,14 +38,11 @@ struct Counts {
 pub(crate) struct Lives {
     cluster: &'static Cluster,
     counts: watch::Sender<Counts>,
-    recorded: Barrier,
 }
 
 impl Lives {
-    /// So many lives on a cluster.
-    pub(crate) fn on(cluster: &'static Cluster, number: usize) -> Self {
-        let counts = watch::Sender::new(Counts { under_way: number, waiting: 0, deaths: 0 });
-        Self { cluster, counts, recorded: Barrier::new(number) }
+    pub(crate) fn on(cluster: &'static Cluster) -> Self {
+        Self { cluster, counts: watch::Sender::default() }
     }
 
     /// Has the API server die whenever all are at their points.
@@ -60,10 +56,16 @@ impl Lives {
     }
 
     /// Lets the API server die at a write of each phase of a life: in one life before it is carried out, in another
-    /// after.
-    pub(crate) async fn survive<L: Life>(&self, life: L) {
+    /// after. It counts among the others as soon as this is called: before any of them is waited for, all have to be.
+    pub(crate) fn survive<L: Life>(&self, life: L) -> impl Future<Output = ()> + '_ {
+        self.counts.send_modify(|counts| counts.under_way += 1);
+        self.whole(life)
+    }
+
+    async fn whole<L: Life>(&self, life: L) {
         let (one, other) = (self.live(&life, &[]).await, self.live(&life, &[]).await);
-        self.recorded.wait().await;
+        self.counts.send_modify(|counts| counts.recorded += 1);
+        self.come(|counts| counts.recorded >= counts.under_way).await;
         for fault in &OUTAGES {
             let requests = Phase::ALL.into_iter().filter_map(|phase| last_write(&one, &other, phase));
             let point = |request| Point { kind: L::KIND, request, fault, then_killed: false };
