@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -16,11 +17,22 @@ const CRD_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) async fn apply(client: &Client, yaml: &str) {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("not YAML: {error}\n{yaml}"));
-    for document in documents.into_iter().filter(|document| !document.is_null()) {
-        let object: DynamicObject =
-            serde_json::from_value(document).unwrap_or_else(|error| panic!("not a Kubernetes object: {error}\n{yaml}"));
-        apply_one(client, &object).await.unwrap_or_else(|error| panic!("cannot apply {}: {error}", object.name_any()));
+    let objects = documents.into_iter().filter(|document| !document.is_null()).map(|document| {
+        serde_json::from_value(document).unwrap_or_else(|error| panic!("not a Kubernetes object: {error}\n{yaml}"))
+    });
+    let objects: Vec<DynamicObject> = objects.collect();
+    // each definition has the API server describe all that it serves anew, or all of them together
+    for together in objects.chunk_by(|one, next| is_definition(one) && is_definition(next)) {
+        join_all(together.iter().map(|object| async {
+            let applied = apply_one(client, object).await;
+            applied.unwrap_or_else(|error| panic!("cannot apply {}: {error}", object.name_any()));
+        }))
+        .await;
     }
+}
+
+fn is_definition(object: &DynamicObject) -> bool {
+    object.types.as_ref().is_some_and(|types| types.kind == "CustomResourceDefinition")
 }
 
 async fn apply_one(client: &Client, object: &DynamicObject) -> Result<(), kube::Error> {
@@ -36,7 +48,7 @@ async fn apply_one(client: &Client, object: &DynamicObject) -> Result<(), kube::
     };
     let name = object.name_any();
     api.patch(&name, &PatchParams::apply("testkit").force(), &Patch::Apply(object)).await?;
-    if kind.kind == "CustomResourceDefinition" {
+    if is_definition(object) {
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         let established = await_condition(definitions.clone(), &name, is_crd_established());
         let served = matches!(timeout(CRD_LIMIT, established).await, Ok(Ok(_)));

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::join_all;
 use kube::Client;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
     common::cluster::Cluster,
@@ -21,8 +21,10 @@ use crate::{
     stage::{Stage, Surroundings},
 };
 
-/// Lives at the same time: each mostly waits.
+/// Lives of one kind at the same time: each mostly waits.
 const AT_ONCE: usize = 16;
+/// Lives of all kinds at the same time: with more than the machine bears each would only take longer, and be late at last.
+static TURNS: Semaphore = Semaphore::const_new(24);
 /// What all have in common came in each of so many lives.
 const RECORDINGS: usize = 3;
 /// Of so many points there may be one whose request came by chance when it was recorded, and one at least.
@@ -69,6 +71,7 @@ impl<L: Life> Suite<L> {
     /// only, as when two operators meet, comes by chance.
     async fn record(&self) -> BTreeSet<Request> {
         let recordings = (0..RECORDINGS).map(|_| async {
+            let _turn = TURNS.acquire().await;
             let stage = self.stage(Surroundings::default()).await;
             let (stage, progress, grief) = self.live(stage, Vec::new()).await;
             if let Some(grief) = grief {
@@ -86,6 +89,7 @@ impl<L: Life> Suite<L> {
     async fn work(&self, queue: &Queue) {
         let mut stage = None;
         loop {
+            let _turn = TURNS.acquire().await;
             let batch = queue.take();
             if batch.is_empty() {
                 break;

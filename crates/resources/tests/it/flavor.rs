@@ -283,9 +283,7 @@ async fn a_settled_flavor_costs_no_request() {
     let operator = world.operator();
     create(&world, "settled", json!({"vcpus": 1, "ram": "1Gi", "extraSpecs": {"a": "1"}})).await;
     let flavor = ready(&world, "settled").await;
-    let lists = || world.sim.cloud().journal.count("GET", "/v2.1/flavors/detail");
-    let seen = lists() + 2;
-    eventually("lists", async || lists() >= seen).await;
+    world.lists("/v2.1/flavors/detail").await;
     let (asked, passes) = (world.asked(&own_id(&flavor)), operator.passes("flavor"));
     let nudge = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
     api(&world).await.patch("settled", &PatchParams::default(), &Patch::Merge(&nudge)).await.unwrap();

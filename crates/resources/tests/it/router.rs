@@ -355,9 +355,7 @@ async fn k_orc_852_a_settled_one_costs_no_request() {
         "routes": [{"destination": "10.9.0.0/16", "nextHop": "10.0.0.7"}]});
     tenant.create::<Router>("settled", spec).await;
     let path = format!("/v2.0/routers/{}", id(&tenant.ready::<Router>("settled").await));
-    let lists = || world.count("GET", "/v2.0/routers");
-    let before = lists();
-    eventually("two lists", async || lists() >= before + 2).await;
+    world.lists("/v2.0/routers").await;
     let asked = || (world.asked(&path), world.sim.cloud().journal.writes());
     let before = asked();
     for _ in 0..3 {

@@ -137,6 +137,14 @@ impl World {
         cloud.journal.entries().filter(|entry| entry.method == method && entry.path.contains(text)).count()
     }
 
+    /// Waits until a list of everything is complete that began after this. Each has one request of this template.
+    pub(crate) async fn lists(&self, template: &str) {
+        let asked = || self.sim.cloud().journal.count("GET", template);
+        let before = asked();
+        // one under way may still have to ask, and the next one is complete when another one asks
+        eventually("lists", async || asked() >= before + 3).await;
+    }
+
     /// How many requests of any method had this text in their path.
     pub(crate) fn asked(&self, text: &str) -> usize {
         self.sim.cloud().journal.entries().filter(|entry| entry.path.contains(text)).count()
@@ -212,10 +220,13 @@ impl Tenant<'_> {
         self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     }
 
-    /// Has an object looked at now: a change of its annotations makes a pass.
+    /// Has an object looked at now, unless it has just gone: a change of its annotations makes a pass.
     pub(crate) async fn nudge<K: Namespaced>(&self, name: &str) {
-        let value = self.world.number().to_string();
-        self.patch::<K>(name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await;
+        let patch = json!({"metadata": {"annotations": {"test/nudge": self.world.number().to_string()}}});
+        match self.api::<K>().patch_metadata(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            result => drop(result.unwrap()),
+        }
     }
 
     /// Waits until an object is as declared.
