@@ -14,9 +14,11 @@ use kube::{
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use kupenstack_api::cluster::OpenStack;
-use kupenstack_testkit::{ControlPlane, Options, sim::Sim};
+use kupenstack_testkit::sim::Sim;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
+
+use super::lent::Lent;
 
 /// Identifier of the cluster in marks.
 pub(crate) const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
@@ -28,7 +30,7 @@ pub(crate) const OPERATOR: &str = "operator";
 pub(crate) const ADMIN_SECRET: &str = "openstack-admin";
 
 pub(crate) struct Cluster {
-    pub(crate) plane: ControlPlane,
+    pub(crate) plane: Lent,
     /// Where images come from.
     pub(crate) web: MockServer,
     next: AtomicU32,
@@ -41,19 +43,11 @@ impl Cluster {
         let off = tracing_subscriber::filter::LevelFilter::OFF.into();
         let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(off).from_env_lossy();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
-        let cluster = Self { plane, web: MockServer::start().await, next: AtomicU32::new(0) };
-        cluster.define().await;
+        let cluster = Self { plane: Lent::new().await, web: MockServer::start().await, next: AtomicU32::new(0) };
         for name in [CLOUD, OPERATOR] {
             cluster.make_namespace(name, &[]).await;
         }
         cluster
-    }
-
-    /// Applies the definitions of our kinds.
-    pub(crate) async fn define(&self) {
-        let crds: Vec<_> = kupenstack_api::crds::all().iter().map(|crd| serde_json::to_string(crd).unwrap()).collect();
-        self.plane.apply_yaml(&crds.join("\n---\n")).await;
     }
 
     pub(crate) async fn client(&self) -> Client {

@@ -4,5 +4,6 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
 pub(crate) mod cluster;
+pub(crate) mod lent;
 pub(crate) mod look;
 pub(crate) mod operator;

@@ -62,7 +62,7 @@ async fn cluster() -> &'static Cluster {
             let cluster = runtime.block_on(async {
                 let cluster = Cluster::start().await;
                 undecodable::store(&cluster).await;
-                cluster.define().await;
+                cluster.plane.define().await;
                 cluster.declare_cloud().await;
                 cluster
             });
