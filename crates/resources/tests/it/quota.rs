@@ -328,6 +328,9 @@ async fn a_cloud_without_limits_is_told_and_a_crash_between_any_two_requests_is_
     // what is settled costs nothing, however often it is looked at
     declare(&tenant, "images", &json!({"kupenstack.io/images": "5"})).await;
     until_limited(&tenant, &[(COUNT, 5)]).await;
+    // it is told after it was done, for the second time
+    let of_five = async || told(&tenant, "images").await.iter().filter(|(.., note)| note.ends_with("is 5 now")).count();
+    eventually("the event", async || of_five().await == 2).await;
     let passes = operator.passes("quotas");
     let looks = || (world.count("GET", "/v3/projects/"), world.count("GET", "/v3/registered_limits"));
     let (lists, looked, writes) = (world.count("GET", "/v3/limits"), looks(), world.sim.cloud().journal.writes());
