@@ -69,6 +69,8 @@ pub(crate) struct Target<K> {
     pub(crate) owner: Option<String>,
     /// The objects that this one needs.
     pub(crate) needs: Needs,
+    /// Whether nothing can have been made for the object before this pass.
+    pub(crate) is_new: bool,
 }
 
 /// Makes one kind true. The flow calls these; none of them may know what comes before or after.
@@ -134,6 +136,9 @@ pub(crate) trait Actuator: Send + Sync + 'static {
 pub(crate) trait Progress: Send + Sync {
     /// Tells what is being done; shown before long.
     fn say(&self, reason: &'static str, message: String);
+
+    /// Tells of what was just made and is found again by its mark: its identifier is recorded with what the pass comes to.
+    fn made<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
 
     /// Records the identifier of what was just made, at once.
     fn created<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failure>>;

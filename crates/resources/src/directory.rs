@@ -279,10 +279,12 @@ fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
     let is_leaving = meta.deletion_timestamp.is_some();
     let is_kept = meta.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
     let object = object.filter(|_| is_kept || !is_leaving);
+    let is_silent = object.is_some_and(|object| object.conditions().is_empty());
     let known = Known {
         id: object.and_then(ResourceKind::recorded).map(Into::into),
         is_ready: object.is_some_and(|object| conditions::is_true(object.conditions(), READY)),
         is_leaving,
+        silent_since: meta.creation_timestamp.as_ref().map(|at| at.0).filter(|_| is_silent),
     };
     let needs = object.map(A::needs).unwrap_or_default().into();
     Entry { known, owned: Owned::of(meta).map(Box::new), needs }

@@ -122,8 +122,10 @@ impl<A: Actuator> Flow<A> {
         };
         let place = place_of(object.as_ref());
         Scope::<A>::open(&self.cloud, &place)?;
-        if !apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await? {
-            return Err(Stop::Quiet(gone("deleted before anything was made for it")));
+        // what nothing was made for is held when something is going to be, and can go at once until then
+        let is_new = object.recorded().is_none() && !apply::has_finalizer(object.as_ref(), FINALIZER);
+        if !is_new {
+            self.hold(object).await?;
         }
         let needs = self.needs(object).await?;
         let chores = self.chores(object)?;
@@ -134,40 +136,52 @@ impl<A: Actuator> Flow<A> {
         }
         self.carry_out(object, &chores).await?;
         if object.recorded().is_none() {
-            needs.before_creation()?;
+            Self::can_begin(object, &needs)?;
         }
         let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else {
             return Err(Scope::<A>::bereft(&self.cloud, &place).into());
         };
-        let target = Target { needs, ..Self::target(object, site, &maker) };
-        let result = self.ensure(report, &target).await;
+        if is_new {
+            self.hold(object).await?;
+        }
+        let target = Target { needs, is_new, ..Self::target(object, site, &maker) };
+        let result = self.ensure(report, target).await;
         result.inspect_err(|stop| maker.doubt(&self.cloud, stop))
     }
 
+    /// Keeps an object from going before what is made for it has gone. Nothing may be made for one that is gone already.
+    async fn hold(&self, object: &Arc<A::Kind>) -> Result<(), Stop> {
+        if apply::add_finalizer(&self.api(object), object.as_ref(), FINALIZER).await? {
+            return Ok(());
+        }
+        Err(Stop::Quiet(gone("deleted before anything was made for it")))
+    }
+
     /// Makes sure that the resource exists and is as declared.
-    async fn ensure(&self, report: &Report<A::Kind>, target: &Target<A::Kind>) -> Result<Outcome, Stop> {
-        let resource = match self.actuator.observe(target).await? {
-            Some(resource) if self.actuator.is_whole(target, &resource) => resource,
-            Some(_) => self.create(report, target).await?,
+    async fn ensure(&self, report: &Report<A::Kind>, mut target: Target<A::Kind>) -> Result<Outcome, Stop> {
+        let resource = match self.actuator.observe(&target).await? {
+            Some(resource) if self.actuator.is_whole(&target, &resource) => resource,
+            Some(_) => self.create(report, &target).await?,
             None => {
-                if let Some(blocked) = left_alone::<A>(report, target) {
+                if let Some(blocked) = left_alone::<A>(report, &target) {
                     return Ok(blocked);
                 }
                 target.needs.before_creation()?;
-                self.tell_of_loss(report, target).await;
-                self.create(report, target).await?
+                self.tell_of_loss(report, &target).await;
+                self.create(report, &target).await?
             }
         };
         // another one may be what keeps this from being as declared
         if target.recorded.as_deref() == Some(resource.id()) {
-            self.clear(target, resource.id()).await?;
+            self.clear(&target, resource.id()).await?;
         }
+        (target.recorded, target.is_new) = (Some(resource.id().to_owned()), false);
         // what there is is told, whatever comes of the updates
-        self.observed(report, target, &resource).await;
+        self.observed(report, &target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed
-        let resource = self.update(report, target, resource).await?;
+        let resource = self.update(report, &target, resource).await?;
         self.census.looked(&target.site, &uid_of(target.object.as_ref()), &resource);
-        Ok(self.observed(report, target, &resource).await)
+        Ok(self.observed(report, &target, &resource).await)
     }
 
     /// Shows a resource. However it is, the object is not as declared before all that it needs is there.
@@ -335,6 +349,7 @@ impl<A: Actuator> Flow<A> {
             client: worker.client.clone(),
             owner: worker.owner.clone(),
             needs: Needs::default(),
+            is_new: false,
             object: Arc::clone(object),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use kube::{Resource, ResourceExt};
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_core::{Outcome, reason};
@@ -10,6 +11,9 @@ use crate::{
     actuator::Kind,
     realm::{Realm, place_of},
 };
+
+/// For so long an object that has just been made need not have said anything.
+pub(crate) const YOUTH: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object of ours, by what people call it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,6 +69,16 @@ pub(crate) struct Known {
     pub(crate) is_ready: bool,
     /// Whether it is being deleted.
     pub(crate) is_leaving: bool,
+    /// When it was made, as long as it has said nothing.
+    pub(crate) silent_since: Option<Timestamp>,
+}
+
+impl Known {
+    /// Whether it was made just now, and has said nothing yet.
+    fn is_young(&self, now: Timestamp) -> bool {
+        let age = self.silent_since.map(|since| now.duration_since(since));
+        !self.is_leaving && age.is_some_and(|age| age < YOUTH)
+    }
 }
 
 /// All that an object needs, as it stood when the pass began. What is not known does not exist.
@@ -86,6 +100,16 @@ impl Needs {
     pub(crate) fn before_creation(&self) -> Result<(), Outcome> {
         let from_the_start = self.0.iter().filter(|(need, _)| need.when == When::FromTheStart);
         lacking(from_the_start.filter_map(|(need, known)| Some((&need.key, flaw(known.as_ref())?))))
+    }
+
+    /// Whether all that has still to come before that is among these, which were made a moment ago and have said nothing yet.
+    pub(crate) fn come_at_once(&self, parts: &[Key], now: Timestamp) -> bool {
+        let comes = |(need, known): &(Need, Option<Known>)| {
+            parts.contains(&need.key) && known.as_ref().is_none_or(|known| known.is_young(now))
+        };
+        let has_come =
+            |(need, known): &(Need, Option<Known>)| need.when == When::InTheEnd || flaw(known.as_ref()).is_none();
+        self.0.iter().all(|one| has_come(one) || comes(one))
     }
 
     /// What has to come before the object can be as declared.

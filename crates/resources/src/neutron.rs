@@ -234,6 +234,7 @@ async fn find<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>,
     }
     match target.object.adopted() {
         Some(wanted) => adoption::only(target, candidates(target, wanted)).await,
+        None if target.is_new => Ok(None),
         None => marked(target).await,
     }
 }
@@ -264,7 +265,7 @@ fn is_ours<K: NeutronKind>(found: &K::Resource, target: &Target<K>) -> bool {
     }
 }
 
-/// Makes a resource, and records its identifier before anything else can fail.
+/// Makes a resource.
 async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Result<K::Resource, Stop> {
     if let Some(wanted) = target.object.adopted() {
         let fitting = candidates(target, wanted).await?;
@@ -272,7 +273,7 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
     }
     let made = K::all(&target.client).create(&K::attributes(target)).await;
     let made = made.map_err(|error| K::refusal(target, error))?;
-    progress.created(made.id()).await?;
+    progress.made(made.id()).await;
     Ok(K::Resource::of(&target.client, made).await?)
 }
 

@@ -11,6 +11,7 @@ use kube::{
     api::{DeleteParams, Patch, Preconditions},
     core::{ApiResource, DynamicObject, ObjectMeta},
 };
+use kupenstack_api::FINALIZER;
 use kupenstack_core::{Outcome, hash, reason};
 use kupenstack_runtime::{Failure, apply};
 use serde::Serialize;
@@ -137,6 +138,8 @@ impl Part {
         let reference = owner.controller_owner_ref(&()).ok_or_else(nameless)?;
         let mut object = DynamicObject::new(&self.key.name, &self.resource).data(json!({"spec": self.spec}));
         object.metadata.owner_references = Some(vec![reference]);
+        // it would be put on it before anything else, by a write of its own
+        object.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         object.metadata.annotations = Some([(MADE_AS.to_owned(), self.made_as())].into());
         Ok(object)
     }

@@ -62,8 +62,13 @@ impl VirtualMachineActuator {
         let user_data = user_data::read(&self.kubernetes, vm).await?;
         let compute = target.client.compute();
         let id = compute.create_server(&wanted::new_server(target, user_data)?).await?;
-        progress.say("Building", format!("Nova makes server {id}"));
+        let building = format!("Nova makes server {id}");
+        progress.say("Building", building.clone());
         progress.created(&id).await?;
+        if target.recorded.is_none() {
+            // there is nothing to see of it before the next list
+            return Err(Outcome::waiting("Building", building).into());
+        }
         let lost = || Failure::new("NotFound", format!("server {id} vanished when it had just been made"));
         Ok(compute.get_server(&id).await?.ok_or_else(lost)?)
     }
@@ -76,6 +81,9 @@ async fn find(target: &Target<VirtualMachine>) -> Result<Option<Server>, Stop> {
         && let Some(found) = compute.get_server(id).await?.filter(|found| is_ours(found, target))
     {
         return Ok(Some(found));
+    }
+    if target.is_new {
+        return Ok(None);
     }
     let filter = ServerFilter { name: Some(target.object.name_any()) };
     let same_name: Vec<Server> = compute.list_servers(&filter).try_collect().await?;

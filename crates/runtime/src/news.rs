@@ -27,7 +27,7 @@ pub(crate) fn bare<K: Resource>(mut key: ObjectRef<K>) -> ObjectRef<K> {
     key
 }
 
-/// Keeps a store, and yields what differs from what was in it in more than its status: that we write ourselves. What a
+/// Keeps a store, and yields what differs from what was in it in more than its status and a new finalizer: those we write ourselves. What a
 /// list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the first one is
 /// told to `known`. All of it is told to `listener` before it is yielded.
 pub(crate) fn news<K>(
@@ -77,9 +77,14 @@ fn is_same(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     a.uid == b.uid
         && a.generation == b.generation
         && a.deletion_timestamp.is_some() == b.deletion_timestamp.is_some()
-        && a.finalizers == b.finalizers
+        && keeps_all(a.finalizers.as_deref(), b.finalizers.as_deref())
         && a.annotations == b.annotations
         && a.labels == b.labels
+}
+
+/// Whether no finalizer was taken off. That one was put on is our own doing, or concerns nobody before the deletion.
+fn keeps_all(before: Option<&[String]>, after: Option<&[String]>) -> bool {
+    before.unwrap_or_default().iter().all(|finalizer| after.unwrap_or_default().contains(finalizer))
 }
 
 /// Yields every object once in each span of `every`, spread over it by their UIDs.
@@ -123,6 +128,7 @@ mod tests {
             uid: Some(format!("uid-{name}")),
             generation: Some(1),
             resource_version: Some("1".to_owned()),
+            finalizers: Some(vec!["ours".to_owned()]),
             ..ObjectMeta::default()
         };
         change(&mut metadata);
@@ -143,7 +149,8 @@ mod tests {
     #[case::spec(|meta: &mut ObjectMeta| meta.generation = Some(2), 2)]
     #[case::annotation(|meta: &mut ObjectMeta| meta.annotations = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())])), 2)]
     #[case::label(|meta: &mut ObjectMeta| meta.labels = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())])), 2)]
-    #[case::finalizer(|meta: &mut ObjectMeta| meta.finalizers = Some(vec!["a".to_owned()]), 2)]
+    #[case::finalizer(|meta: &mut ObjectMeta| meta.finalizers = Some(vec!["ours".to_owned(), "a".to_owned()]), 1)]
+    #[case::no_finalizer(|meta: &mut ObjectMeta| meta.finalizers = None, 2)]
     #[case::replaced(|meta: &mut ObjectMeta| meta.uid = Some("another".to_owned()), 2)]
     fn what_is_not_status_is_news(#[case] change: fn(&mut ObjectMeta), #[case] times: usize) {
         let events = vec![Event::Apply(object("a", |_| {})), Event::Apply(object("a", change))];

@@ -64,12 +64,13 @@ async fn a_vm_costs_what_it_did() {
     assert_eq!(requests.conflicts, 0);
 }
 
-/// Requests of a VM with its port beside those that make both: five to six, and one or two more where passes follow each other
-/// so fast that one does not see yet what the one before it has written.
-const MOST_BESIDE: usize = 8;
-/// Writes to a VM until it runs, and to its port, which the operator creates itself: five each, and one for such a pass.
-const MOST_WRITES_VM: usize = 6;
-const MOST_WRITES_PORT: usize = 6;
+/// Requests of a VM with its port beside those that make both: a look for the port, and one more of a pass that comes before a list
+/// has shown what was made.
+const MOST_BESIDE: usize = 2;
+/// Writes to a VM until it runs (finalizer, identifier, ready), and to its port, which the operator creates itself (made, ready,
+/// in use); and one more of a pass that does not see yet what the one before it has written.
+const MOST_WRITES_VM: usize = 4;
+const MOST_WRITES_PORT: usize = 4;
 /// Events of both, likewise.
 const MOST_EVENTS: usize = 5;
 

@@ -95,7 +95,7 @@ mod tests {
         let object = object(spec);
         let needs = object.needs().into_iter().map(|need| {
             let id = Some(Arc::clone(&need.key.name)).filter(|name| &**name != missing);
-            (need, Some(Known { id, is_ready: true, is_leaving: false }))
+            (need, Some(Known { id, is_ready: true, ..Known::default() }))
         });
         Wanted::declared(&object, MARK, &Needs::new(needs.collect()))
     }

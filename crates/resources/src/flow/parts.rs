@@ -1,7 +1,15 @@
 //! What an object makes for itself in Kubernetes, beside its resource in OpenStack.
 
+use jiff::Timestamp;
+use kupenstack_api::HasConditions;
+
 use super::{Flow, settled::uid_of};
-use crate::{actuator::Actuator, parts::Chore, stop::Stop};
+use crate::{
+    actuator::Actuator,
+    needs::{Key, Needs, YOUTH},
+    parts::Chore,
+    stop::Stop,
+};
 
 impl<A: Actuator> Flow<A> {
     /// What has to be done about the parts of an object, as the directory knows them.
@@ -21,6 +29,17 @@ impl<A: Actuator> Flow<A> {
             chore.carry_out(self.cloud.kubernetes(), object).await?;
         }
         Ok(())
+    }
+
+    /// Whether all is there that the object's own resource is made with. That its parts are only being made need not be told at
+    /// first.
+    pub(super) fn can_begin(object: &A::Kind, needs: &Needs) -> Result<(), Stop> {
+        let Err(wait) = needs.before_creation() else { return Ok(()) };
+        let parts: Vec<Key> = A::parts(object)?.into_iter().map(|part| part.key).collect();
+        if object.conditions().is_empty() && needs.come_at_once(&parts, Timestamp::now()) {
+            return Err(Stop::Quiet(wait.within(YOUTH.unsigned_abs())));
+        }
+        Err(wait.into())
     }
 
     /// Removes all parts. They end by themselves.

@@ -113,6 +113,16 @@ impl<K: Kind> Report<K> {
         Ok(now.is_none_or(|now| now.uid() != self.object.uid() || now.metadata.deletion_timestamp.is_some()))
     }
 
+    /// From now on this resource belongs to the object. Whether that is news.
+    async fn belongs(&self, id: &str) -> bool {
+        self.state.lock().await.id.replace(id.to_owned()).is_none_or(|old| old != id)
+    }
+
+    async fn tell_of_creation(&self, id: &str) {
+        let note = format!("{} {id} created", self.noun);
+        self.tellers.events.publish(&self.reference(), EventType::Normal, "Created", &note).await;
+    }
+
     fn was_stalled(&self) -> bool {
         let stalled = conditions::find(self.object.conditions(), STALLED);
         stalled.is_some_and(|c| c.observed_generation == self.object.meta().generation)
@@ -135,14 +145,22 @@ impl<K: Kind> Progress for Report<K> {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(Outcome::waiting(reason, message));
     }
 
+    fn made<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
+        async move {
+            if self.belongs(id).await {
+                self.tell_of_creation(id).await;
+            }
+        }
+        .boxed()
+    }
+
     fn created<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         async move {
-            let news = self.state.lock().await.id.replace(id.to_owned()).is_none_or(|old| old != id);
+            let news = self.belongs(id).await;
             let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).take();
             self.write(&said.unwrap_or_else(|| Outcome::waiting("Creating", "being made"))).await?;
             if news {
-                let note = format!("{} {id} created", self.noun);
-                self.tellers.events.publish(&self.reference(), EventType::Normal, "Created", &note).await;
+                self.tell_of_creation(id).await;
             }
             Ok(())
         }

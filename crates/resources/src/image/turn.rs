@@ -106,6 +106,10 @@ mod tests {
     impl Progress for Silent {
         fn say(&self, _: &'static str, _: String) {}
 
+        fn made<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
+            ready(()).boxed()
+        }
+
         fn created<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
             ready(Ok(())).boxed()
         }

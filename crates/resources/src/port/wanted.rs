@@ -141,7 +141,7 @@ mod tests {
     fn needs(object: &Port, missing: &str) -> Needs {
         let needs = object.needs().into_iter().map(|need| {
             let id = Some(Arc::clone(&need.key.name)).filter(|name| &**name != missing);
-            (need, Some(Known { id, is_ready: true, is_leaving: false }))
+            (need, Some(Known { id, is_ready: true, ..Known::default() }))
         });
         Needs::new(needs.collect())
     }

@@ -127,7 +127,7 @@ mod tests {
     /// What a spec declares, while there are subnets `a` and `b` and network `public`.
     fn declared(spec: &Value) -> Wanted {
         let object = object(spec);
-        let known = |id: &str| Some(Known { id: Some(Arc::from(id)), is_ready: true, is_leaving: false });
+        let known = |id: &str| Some(Known { id: Some(Arc::from(id)), is_ready: true, ..Known::default() });
         let of_subnet = |name: &str| Need::of::<Subnet>(&object, name, When::FromTheStart);
         let outside = Need::of::<ExternalNetwork>(&object, "public", When::FromTheStart);
         let needs = vec![(of_subnet("a"), known("s-a")), (of_subnet("b"), known("s-b")), (outside, known("n-public"))];

@@ -218,7 +218,7 @@ mod tests {
         use crate::needs::{Known, Need, When};
 
         let object = object(&json!({"cidr": "fd00:0:0::/64", "ipv6Mode": "SLAAC"}));
-        let known = Known { id: Some(Arc::from("n1")), is_ready: true, is_leaving: false };
+        let known = Known { id: Some(Arc::from("n1")), is_ready: true, ..Known::default() };
         let needs = Needs::new(vec![(Need::of::<Network>(&object, "front", When::FromTheStart), Some(known))]);
         let sent = json!(Wanted::declared(&object, MARK, &needs).attributes());
         assert_eq!(

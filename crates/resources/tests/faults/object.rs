@@ -50,6 +50,11 @@ pub(crate) trait ObjectKind:
     /// What is changed of the spec.
     fn edit() -> Value;
 
+    /// Waits until what was made for the object has gone too, which comes after it.
+    fn parts_gone(_: &Stage) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
     /// What is wrong with what the status tells of.
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String>;
 }
@@ -107,7 +112,10 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     async fn settled(&self, stage: &Stage, phase: Phase) {
         let generation = match phase {
             Phase::Start => return,
-            Phase::Delete => return gone(K::api(stage), K::name(stage)).await,
+            Phase::Delete => {
+                gone(K::api(stage), K::name(stage)).await;
+                return K::parts_gone(stage).await;
+            }
             Phase::Create => Some(1),
             Phase::Update => Some(2),
         };

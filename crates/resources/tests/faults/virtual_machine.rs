@@ -2,7 +2,7 @@
 //! stay.
 
 use kube::Api;
-use kupenstack_api::resources::{Flavor, Image, Network, Subnet, VirtualMachine};
+use kupenstack_api::resources::{Flavor, Image, Network, Port, Subnet, VirtualMachine};
 use kupenstack_testkit::sim::Cloud;
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::{
     common::look::disk,
     image,
     object::{ObjectKind, there_is},
+    patience::gone,
     point::Phase,
     stage::Stage,
 };
@@ -46,6 +47,10 @@ impl ObjectKind for VirtualMachine {
 
     fn edit() -> Value {
         json!({"description": "second", "metadata": {"a": "9", "b": null}, "powerState": "Stopped", "securityGroups": []})
+    }
+
+    async fn parts_gone(stage: &Stage) {
+        gone(Api::<Port>::namespaced(stage.client.clone(), &stage.name), "it.net").await;
     }
 
     fn check(cloud: &Cloud, id: &str, phase: Phase) -> Result<(), String> {
