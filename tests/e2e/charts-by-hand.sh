@@ -162,11 +162,12 @@ change_under_load() {
 
 etc_secrets() { k get secrets -l kupenstack.io/config=keystone -o name | wc -l; }
 
+# What a workload says of itself may still be of the pod that has gone: its successor is asked.
 replace() { # replace POD-SELECTOR WORKLOAD
-  k delete pod -l "$1" --wait && ready "$2"
+  k delete pod -l "$1" --wait && within 180 k wait --for=condition=Ready pod -l "$1" --timeout=10s && ready "$2"
 }
 
-ended_cleanly() { mariadb_log_has 'ready for connections' && not mariadb_log_has 'crash recovery'; }
+ended_cleanly() { within 30 mariadb_log_has 'ready for connections' && not mariadb_log_has 'crash recovery'; }
 
 uninstall() {
   for chart in glance keystone memcached mariadb; do helm uninstall "$chart" -n "$NS" || return; done

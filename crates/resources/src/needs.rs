@@ -145,3 +145,33 @@ fn lacking<'a>(lacking: impl Iterator<Item = (&'a Key, &'static str)>) -> Result
     }
     Err(Outcome::waiting(reason::DEPENDENCY, all.join(", ")).within(super::directory::LOOK))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key { kind: "Port", place: "shop".into(), name: name.into() }
+    }
+
+    /// What has just been made for the object itself is only waited for, as long as it is young and has said nothing.
+    #[test]
+    fn of_its_own_parts_it_is_silent_at_first() {
+        let now = Timestamp::UNIX_EPOCH;
+        let silent =
+            |seconds| Known { silent_since: Some(now - SignedDuration::from_secs(seconds)), ..Known::default() };
+        let is_ready = Known { id: Some("p1".into()), is_ready: true, ..Known::default() };
+        let comes = |name, when, known: Option<Known>| {
+            Needs::new(vec![(Need { key: key(name), when }, known)]).come_at_once(&[key("own")], now)
+        };
+        let needs = |name, known| comes(name, When::FromTheStart, known);
+        assert!(needs("own", None), "it is not in the store yet");
+        assert!(needs("own", Some(silent(1))));
+        assert!(!needs("own", Some(silent(30))), "it takes too long");
+        assert!(!needs("own", Some(Known::default())), "it has said something");
+        assert!(!needs("own", Some(Known { is_leaving: true, ..silent(1) })));
+        assert!(needs("own", Some(is_ready.clone())));
+        assert!(!needs("other", None) && !needs("other", Some(silent(1))), "others make that");
+        assert!(needs("other", Some(is_ready)) && comes("other", When::InTheEnd, None), "that need not come");
+    }
+}

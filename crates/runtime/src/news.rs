@@ -27,9 +27,9 @@ pub(crate) fn bare<K: Resource>(mut key: ObjectRef<K>) -> ObjectRef<K> {
     key
 }
 
-/// Keeps a store, and yields what differs from what was in it in more than its status and a new finalizer: those we write ourselves. What a
-/// list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the first one is
-/// told to `known`. All of it is told to `listener` before it is yielded.
+/// Keeps a store, and yields what differs from what was in it in more than its status and a new finalizer: those we write
+/// ourselves. What a list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the
+/// first one is told to `known`. All of it is told to `listener` before it is yielded.
 pub(crate) fn news<K>(
     mut writer: Writer<K>,
     known: CancellationToken,
