@@ -25,7 +25,7 @@ main() {
   for n in $nodes; do
     for archive in "$@"; do
       image=$(describe "$archive")
-      node_images "$n" | grep -qxF "$image" && continue
+      grep -qxF "$image" <<<"$(node_images "$n")" && continue
       say "node$n: importing ${image%% *}"
       in_node "$n" ctr -n k8s.io images import "$archive" >/dev/null
     done

@@ -79,16 +79,16 @@ floating_ip() { # sets FIP
 }
 
 http() { curl -sf -m 2 --noproxy "*" "http://$FIP/"; }
-answers() { http | grep -q '^hello from vm1'; }
-metadata() { http | grep -q '"name": "vm1"'; }
-console() { in_client 'openstack console log show vm1' | grep -q 'TINY: metadata ok'; }
+answers() { grep -q '^hello from vm1' <<<"$(http)"; }
+metadata() { grep -q '"name": "vm1"' <<<"$(http)"; }
+console() { grep -q 'TINY: metadata ok' <<<"$(in_client 'openstack console log show vm1')"; }
 console_page() {
   local url
   url=$(in_client 'openstack console url show vm1 -f value -c url') || return
   in_client "curl -sf -m 5 -o /dev/null '$url'"
 }
 sibling_ip() { in_client 'openstack server show vm1 -f value -c addresses' | grep -o '10\.77\.0\.[0-9]*'; }
-other_node_reached() { in_client 'openstack console log show vm2' | grep -q 'PEER: hello from vm1'; }
+other_node_reached() { grep -q 'PEER: hello from vm1' <<<"$(in_client 'openstack console log show vm2')"; }
 
 vm_processes() { pgrep -f 'qemu-system.* -name guest=' | sort || true; }
 pods_of_nodes() {
@@ -123,7 +123,7 @@ left_on_nodes() {
     in_node "$n" ip -brief link | awk '/^(br-|ovs-|tap|genev)/ {print $1}'
     in_node "$n" ip netns list | grep ovnmeta- || true
     in_node "$n" find /var/lib/nova /var/lib/libvirt /var/lib/openvswitch -mindepth 1
-    in_node "$n" ip -4 -oneline addr show dev eth1 | grep -q "$TUNNEL_NET" || echo "node$n: eth1 has lost its address"
+    grep -q "$TUNNEL_NET" <<<"$(in_node "$n" ip -4 -oneline addr show dev eth1)" || echo "node$n: eth1 has lost its address"
   done
   vm_processes
 }

@@ -38,7 +38,7 @@ patch() { kubectl patch openstack default --type merge -p "{\"spec\": {\"service
 ready() { kubectl wait --for=condition=Ready openstack/default --timeout=900s; }
 message() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
 reason() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'; }
-says() { message "$1" | grep -qF "$2"; }
+says() { grep -qF "$2" <<<"$(message "$1")"; }
 
 # No node has the label yet. This kind of cluster has no kernel module and no virtualisation, a second card between the
 # nodes, one way outside. What is wrong with this is found out one after the other.
