@@ -41,7 +41,7 @@ install() { helm install "$1" "$CHARTS/$1" -n "$NS" -f "$VALUES"; }
 upgrade() { helm upgrade "$1" "$CHARTS/$1" -n "$NS" -f "$VALUES" "${@:2}"; }
 ready() { k rollout status "$1" --timeout=180s; }
 
-# Not in a pipe: grep ends it as soon as it has found something, and what is not read any more would be a failure.
+# Not in a pipe, as in `prints`.
 mariadb_log_has() { grep -qi "$1" <<<"$(k logs mariadb-0)"; }
 # The first start takes two seconds; this ends it in the middle.
 cut_first_start_short() {

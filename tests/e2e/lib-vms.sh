@@ -79,16 +79,16 @@ floating_ip() { # sets FIP
 }
 
 http() { curl -sf -m 2 --noproxy "*" "http://$FIP/"; }
-answers() { grep -q '^hello from vm1' <<<"$(http)"; }
-metadata() { grep -q '"name": "vm1"' <<<"$(http)"; }
-console() { grep -q 'TINY: metadata ok' <<<"$(in_client 'openstack console log show vm1')"; }
+answers() { prints '^hello from vm1' http; }
+metadata() { prints '"name": "vm1"' http; }
+console() { prints 'TINY: metadata ok' in_client 'openstack console log show vm1'; }
 console_page() {
   local url
   url=$(in_client 'openstack console url show vm1 -f value -c url') || return
   in_client "curl -sf -m 5 -o /dev/null '$url'"
 }
 sibling_ip() { in_client 'openstack server show vm1 -f value -c addresses' | grep -o '10\.77\.0\.[0-9]*'; }
-other_node_reached() { grep -q 'PEER: hello from vm1' <<<"$(in_client 'openstack console log show vm2')"; }
+other_node_reached() { prints 'PEER: hello from vm1' in_client 'openstack console log show vm2'; }
 
 vm_processes() { pgrep -f 'qemu-system.* -name guest=' | sort || true; }
 pods_of_nodes() {

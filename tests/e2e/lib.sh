@@ -34,6 +34,14 @@ within() {
 
 not() { ! "$@"; }
 
+# prints PATTERN COMMAND...: whether a command succeeds and prints a line that fits. Not by a pipe: grep ends it as soon as it has
+# found something, and a command whose output is not read any more fails.
+prints() {
+  local pattern=$1 printed
+  shift
+  printed=$("$@") && grep -q "$pattern" <<<"$printed"
+}
+
 OPERATOR=kupenstack-system # its namespace
 
 # operator_pod cloud|resources: the one of the replicas that works, as the lease names it (a suffix tells its restarts
