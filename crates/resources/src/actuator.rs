@@ -86,6 +86,15 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     const CONCURRENCY: u16;
     /// Kinds of the objects that others of this kind can need.
     const NEEDS: &'static [&'static str] = &[];
+    /// Kinds of the objects that go first when they are being deleted too: those of the same place that need something which
+    /// this one needs. They do not say that they need it, and OpenStack refuses to delete it before them.
+    const GOES_AFTER: &'static [&'static str] = &[];
+    /// Whether the last list says enough of a resource to delete it: its identifier is never given to another, and OpenStack
+    /// refuses to delete it while others use it.
+    const DELETES_AS_LISTED: bool = false;
+    /// Whether a resource, which carries our mark, is there for a while after OpenStack has agreed to delete it. The next list
+    /// shows when it is gone.
+    const LINGERS: bool = false;
 
     /// The objects that this one needs. They are there and ready before [`create`](Self::create) is called, but for those
     /// that are needed in the end: of these, [`updates`](Self::updates) does what it can, and is called again when they

@@ -47,11 +47,14 @@ struct State {
     kinds: HashMap<&'static str, Registered>,
     /// What belongs to the object of a UID.
     parts: HashMap<Arc<str>, BTreeSet<Key>>,
+    /// What is being deleted.
+    leaving: BTreeSet<Key>,
 }
 
 struct Registered {
     resource: ApiResource,
     needs: &'static [&'static str],
+    goes_after: &'static [&'static str],
     wake: Box<dyn Fn(&Key) + Send>,
 }
 
@@ -73,7 +76,8 @@ impl Directory {
             drop(calls.unbounded_send(reference));
         };
         let resource = ApiResource::erase::<A::Kind>(&());
-        self.state().kinds.insert(A::Kind::KIND, Registered { resource, needs: A::NEEDS, wake: Box::new(wake) });
+        let registered = Registered { resource, needs: A::NEEDS, goes_after: A::GOES_AFTER, wake: Box::new(wake) };
+        self.state().kinds.insert(A::Kind::KIND, registered);
         Registration { directory: Arc::clone(self), kind: A::Kind::KIND }
     }
 
@@ -111,21 +115,13 @@ impl Directory {
 
     /// Who keeps an object from being deleted, as a wait that names them.
     pub(crate) async fn free<K: Kind>(&self, object: &K) -> Result<(), Outcome> {
-        let needing: Vec<_> = {
-            let state = self.state();
-            let needing = state.kinds.iter().filter(|(_, registered)| registered.needs.contains(&K::KIND));
-            needing.map(|(kind, _)| *kind).collect()
-        };
-        self.known(&needing).await;
         let key = Key::of(object);
+        let mut others = self.state().needing(&key);
+        others.extend(self.state().goes_after(&key));
+        self.known(&others).await;
         let state = self.state();
-        let users: Vec<String> = state.users_of(&key).map(|(user, is_leaving)| named(&key, user, is_leaving)).collect();
-        if users.is_empty() {
-            return Ok(());
-        }
-        let rest = if users.len() > NAMED { format!(" and {} more", users.len() - NAMED) } else { String::new() };
-        let message = format!("used by {}{rest}", users[..users.len().min(NAMED)].join(", "));
-        Err(Outcome::waiting("InUse", message).within(LOOK))
+        in_use("used by", state.users_of(&key).map(|(user, is_leaving)| named(&key, user, is_leaving)))?;
+        in_use("is deleted after", state.going_before(&key).map(|other| named(&key, other, true)))
     }
 
     /// What there is under the name of a part of the object with this UID.
@@ -170,11 +166,15 @@ impl Directory {
         if let Some(owned) = &entry.owned {
             state.parts.entry(Arc::clone(&owned.owner)).or_default().insert(key.clone());
         }
+        if entry.known.is_leaving {
+            state.leaving.insert(key.clone());
+        }
         let lost = before.map(|before| before.needs).unwrap_or_default();
         state.wake(lost.iter().filter(|need| !entry.needs.contains(need)).map(|need| &need.key));
         state.entries.insert(key.clone(), entry);
         if is_news {
             state.wake(state.users.get(key).into_iter().flatten());
+            state.wake(state.going_after(key));
         }
     }
 
@@ -184,6 +184,7 @@ impl Directory {
         // what it needed may go now, and what needs it is to say so
         state.wake(entry.needs.iter().map(|need| &need.key));
         state.wake(state.users.get(key).into_iter().flatten());
+        state.wake(state.going_after(key));
     }
 
     /// Removes the objects of a kind that a complete list did not show.
@@ -222,6 +223,7 @@ impl Drop for Registration {
 impl State {
     fn take(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
+        self.leaving.remove(key);
         for need in &entry.needs {
             if let Some(users) = self.users.get_mut(&need.key) {
                 users.remove(key);
@@ -253,6 +255,39 @@ impl State {
         })
     }
 
+    /// Kinds whose objects may need that of a key.
+    fn needing(&self, key: &Key) -> Vec<&'static str> {
+        let needing = self.kinds.iter().filter(|(_, registered)| registered.needs.contains(&key.kind));
+        needing.map(|(kind, _)| *kind).collect()
+    }
+
+    /// Kinds whose objects go before that of a key.
+    fn goes_after(&self, key: &Key) -> &'static [&'static str] {
+        self.kinds.get(key.kind).map_or(&[], |registered| registered.goes_after)
+    }
+
+    /// What is being deleted, and has a resource that has to go before that of an object.
+    fn going_before(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let own = self.entries.get(key).map_or(&[][..], |entry| &entry.needs);
+        let leaving = self.goes_after(key).iter().flat_map(|kind| self.leaving(kind, &key.place));
+        leaving.filter(move |other| {
+            let shares = |need: &Need| own.iter().any(|own| own.key == need.key);
+            self.entries.get(other).is_some_and(|entry| entry.known.id.is_some() && entry.needs.iter().any(shares))
+        })
+    }
+
+    /// What is being deleted and may wait for an object to go first.
+    fn going_after(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let kinds = self.kinds.iter().filter(|(_, registered)| registered.goes_after.contains(&key.kind));
+        kinds.flat_map(|(kind, _)| self.leaving(kind, &key.place))
+    }
+
+    /// What is being deleted, of a kind and in a place.
+    fn leaving(&self, kind: &'static str, place: &Arc<str>) -> impl Iterator<Item = &Key> {
+        let first = Key { kind, place: Arc::clone(place), name: "".into() };
+        self.leaving.range(first..).take_while(move |key| key.kind == kind && key.place == *place)
+    }
+
     fn wake<'a>(&self, keys: impl Iterator<Item = &'a Key>) {
         for key in keys {
             if let Some(kind) = self.kinds.get(key.kind) {
@@ -260,6 +295,17 @@ impl State {
             }
         }
     }
+}
+
+/// That some have to go first, as a wait that names them.
+fn in_use(how: &str, others: impl Iterator<Item = String>) -> Result<(), Outcome> {
+    let others: Vec<String> = others.collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let rest = if others.len() > NAMED { format!(" and {} more", others.len() - NAMED) } else { String::new() };
+    let message = format!("{how} {}{rest}", others[..others.len().min(NAMED)].join(", "));
+    Err(Outcome::waiting("InUse", message).within(LOOK))
 }
 
 /// A user of `key` by its name, with its namespace if that is another.
@@ -293,7 +339,7 @@ fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
 #[cfg(test)]
 mod tests {
     use futures::{FutureExt, StreamExt, channel::mpsc};
-    use kupenstack_api::resources::{Network, Subnet};
+    use kupenstack_api::resources::{FloatingIP, Network, Router, Subnet};
     use serde_json::json;
 
     use super::*;
@@ -365,5 +411,47 @@ mod tests {
         }
         assert_eq!(of_networks.next().now_or_never().flatten().unwrap().name, "net", "nobody uses it any more");
         assert!(directory.free(&network("True")).await.is_ok());
+    }
+
+    /// A leaving floating IP goes before the router of its namespace, which hears of it.
+    #[tokio::test]
+    async fn what_goes_first_is_waited_for() {
+        let directory = Arc::new(Directory::default());
+        let (calls, mut of_routers) = mpsc::unbounded();
+        let _routers = directory.register::<NeutronActuator<Router>>(calls);
+        let _floating = directory.register::<NeutronActuator<FloatingIP>>(mpsc::unbounded().0);
+        let mut routers = directory.follow::<NeutronActuator<Router>>();
+        let mut floating = directory.follow::<NeutronActuator<FloatingIP>>();
+        let meta = |place: &str| {
+            json!({"name": "one", "namespace": place, "finalizers": [FINALIZER],
+                "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        };
+        let object = |kind: &str, place: &str, network: &str| {
+            json!({"apiVersion": "kupenstack.io/v1", "kind": kind, "metadata": meta(place),
+                "spec": {"externalNetwork": network}, "status": {"id": "r1"}})
+        };
+        let router: Router = serde_json::from_value(object("Router", "shop", "out")).unwrap();
+        let floating_ip = |place: &str, network: &str| {
+            serde_json::from_value::<FloatingIP>(object("FloatingIP", place, network)).unwrap()
+        };
+        let (ours, others, unrelated) =
+            (floating_ip("shop", "out"), floating_ip("shop-two", "out"), floating_ip("shop", "elsewhere"));
+        for told in [Told::Listing, Told::There(&router.metadata, Some(&router)), Told::Listed] {
+            routers(told);
+        }
+        assert!(directory.free(&router).now_or_never().is_none(), "floating IPs are not known yet");
+        for told in [Told::Listing, Told::There(&others.metadata, Some(&others)), Told::Listed] {
+            floating(told);
+        }
+        assert!(directory.free(&router).await.is_ok(), "that is in another namespace");
+        floating(Told::There(&unrelated.metadata, Some(&unrelated)));
+        assert!(directory.free(&router).await.is_ok(), "that is of another network");
+        floating(Told::There(&ours.metadata, Some(&ours)));
+        let wait = directory.free(&router).await.unwrap_err();
+        assert_eq!(wait.message(), "is deleted after FloatingIP one, which is being deleted");
+        while of_routers.next().now_or_never().flatten().is_some() {}
+        floating(Told::Gone(&ours.metadata));
+        assert_eq!(of_routers.next().now_or_never().flatten().unwrap().name, "one");
+        assert!(directory.free(&router).await.is_ok());
     }
 }

@@ -3,20 +3,17 @@
 //! It knows no kind and no service of OpenStack. A kind that would need an `if` here needs another trait instead.
 
 mod create;
+mod erase;
 mod parts;
 mod report;
 mod settled;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures::{FutureExt, channel::mpsc::UnboundedSender, future::BoxFuture};
 use kube::{Api, Resource, ResourceExt, runtime::events::EventType};
-use kupenstack_api::{
-    FINALIZER,
-    resources::{DeletionPolicy, ResourceKind},
-};
+use kupenstack_api::{FINALIZER, resources::ResourceKind};
 use kupenstack_core::{Outcome, reason};
-use kupenstack_openstack::ErrorKind;
 use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
 use tokio_util::sync::CancellationToken;
 
@@ -234,102 +231,6 @@ impl<A: Actuator> Flow<A> {
         }
     }
 
-    async fn remove(&self, report: &Report<A::Kind>) -> Result<Outcome, Stop> {
-        let object = report.object();
-        if !apply::has_finalizer(object.as_ref(), FINALIZER) {
-            return Ok(gone("nothing is left to do"));
-        }
-        if object.deletion_policy() == DeletionPolicy::Retain {
-            self.let_go(report).await?;
-            return Ok(gone("kept, as its deletionPolicy says"));
-        }
-        let Some(site) = self.cloud.site() else {
-            return Err(Outcome::waiting(reason::CLOUD_UNAVAILABLE, "OpenStack is being set up").into());
-        };
-        self.stop.run_until_cancelled(self.directory.free(object.as_ref())).await.ok_or_else(interrupted)??;
-        if let Some(wait) = self.erase(object, &site).await? {
-            return Ok(wait);
-        }
-        self.break_up(object).await?;
-        self.let_go(report).await?;
-        self.tell_of_deletion(report).await;
-        Ok(gone("deleted"))
-    }
-
-    /// Deletes all that the object has: as the maker, or, when that is gone, as who takes its place.
-    async fn erase(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Outcome>, Stop> {
-        let recorded = object.recorded();
-        let (erased, sought) = match self.erase_as_maker(object, site).await? {
-            // it may be in a project that was deleted behind our back, of which its maker knows nothing any more
-            None => (self.erase_as_heir(object, site, recorded).await?, recorded),
-            Some(erased) => (erased, None),
-        };
-        let gone = match erased {
-            Erased::Leaving(wait) => return Ok(Some(wait)),
-            Erased::Gone(id) => Some(id),
-            Erased::Unseen => sought.map(ToOwned::to_owned),
-        };
-        for stray in self.census.all_of(&uid_of(object.as_ref())).into_iter().filter(|id| Some(id) != gone.as_ref()) {
-            if let Erased::Leaving(wait) = self.erase_as_heir(object, site, Some(&stray)).await? {
-                return Ok(Some(wait));
-            }
-        }
-        Ok(None)
-    }
-
-    /// None if the maker is gone or can't see what may be there.
-    async fn erase_as_maker(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Erased>, Stop> {
-        let place = place_of(object.as_ref());
-        let Some(maker) = Scope::<A>::maker(&self.cloud, site, &place).await? else { return Ok(None) };
-        match self.erase_as(&maker, &Self::target(object, site, &maker)).await {
-            Ok(Erased::Unseen) if object.recorded().is_some() => Ok(None),
-            Err(stop) if stop.is_unauthorized() => Ok(None),
-            erased => erased.map(Some),
-        }
-    }
-
-    async fn erase_as_heir(&self, object: &Arc<A::Kind>, site: &Site, id: Option<&str>) -> Result<Erased, Stop> {
-        let heir = Scope::<A>::heir(&self.cloud, site).await?;
-        let target = Target { recorded: id.map(ToOwned::to_owned), ..Self::target(object, site, &heir) };
-        self.erase_as(&heir, &target).await
-    }
-
-    async fn erase_as(&self, worker: &Worker, target: &Target<A::Kind>) -> Result<Erased, Stop> {
-        let erased = self.erase_target(target).await;
-        erased.inspect_err(|stop| worker.doubt(&self.cloud, stop))
-    }
-
-    /// Deletes the resource. Done only when it can't be seen any more; else says what is waited for.
-    async fn erase_target(&self, target: &Target<A::Kind>) -> Result<Erased, Stop> {
-        let Some(resource) = self.actuator.observe(target).await? else { return Ok(Erased::Unseen) };
-        self.delete(target, &resource).await?;
-        Ok(match self.actuator.observe(target).await? {
-            Some(resource) => {
-                let message = format!("waiting until {} {} is gone", A::Resource::NOUN, resource.id());
-                Erased::Leaving(Outcome::waiting(reason::DELETING, message).within(Duration::from_secs(5)))
-            }
-            None => Erased::Gone(resource.id().to_owned()),
-        })
-    }
-
-    /// Asks OpenStack to delete a resource. One that others still use is waited for.
-    async fn delete(&self, target: &Target<A::Kind>, resource: &A::Resource) -> Result<(), Stop> {
-        match self.actuator.delete(target, resource).await {
-            Err(Stop::OpenStack(error)) if error.kind() == ErrorKind::Conflict => {
-                let message = format!("the {} can't be deleted yet: {error}", A::Resource::NOUN);
-                Err(Outcome::waiting("InUse", message).into())
-            }
-            result => result,
-        }
-    }
-
-    async fn tell_of_deletion(&self, report: &Report<A::Kind>) {
-        if Scope::<A>::takes_events(&self.cloud, &place_of(report.object().as_ref())) {
-            let note = format!("{} deleted", A::Resource::NOUN);
-            self.tellers.events.publish(&report.reference(), EventType::Normal, "Deleted", &note).await;
-        }
-    }
-
     async fn let_go(&self, report: &Report<A::Kind>) -> Result<(), Failure> {
         let object = report.object();
         self.census.forget(&uid_of(object.as_ref()));
@@ -357,16 +258,6 @@ impl<A: Actuator> Flow<A> {
     fn api(&self, object: &Arc<A::Kind>) -> Api<A::Kind> {
         Scope::<A>::api(self.cloud.kubernetes(), &place_of(object.as_ref()))
     }
-}
-
-/// What came of a deletion.
-enum Erased {
-    /// There was nothing to be seen.
-    Unseen,
-    /// The resource of this identifier can't be seen any more.
-    Gone(String),
-    /// It can still be seen, and this is waited for.
-    Leaving(Outcome),
 }
 
 fn gone(message: &str) -> Outcome {

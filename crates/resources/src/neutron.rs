@@ -62,6 +62,10 @@ pub(crate) trait NeutronKind: Kind {
     const NAME: &'static str;
     /// As [`Actuator::NEEDS`].
     const NEEDS: &'static [&'static str] = &[];
+    /// As [`Actuator::GOES_AFTER`].
+    const GOES_AFTER: &'static [&'static str] = &[];
+    /// As [`Actuator::DELETES_AS_LISTED`].
+    const DELETES_AS_LISTED: bool = true;
     /// Among whose resources one is looked for that is to be taken over.
     const ADOPTS_FROM: &'static str = "project's";
 
@@ -191,6 +195,8 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
     const NAME: &'static str = K::NAME;
     const CONCURRENCY: u16 = 16;
     const NEEDS: &'static [&'static str] = K::NEEDS;
+    const GOES_AFTER: &'static [&'static str] = K::GOES_AFTER;
+    const DELETES_AS_LISTED: bool = K::DELETES_AS_LISTED;
 
     fn needs(object: &K) -> Vec<Need> {
         object.needs()

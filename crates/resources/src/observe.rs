@@ -112,6 +112,13 @@ struct State<R> {
     looks: HashMap<String, Look<R>>,
 }
 
+impl<R> State<R> {
+    /// Whether what is kept is true of an object: it was not written to since the last list began.
+    fn counts(&self, site: &Site, uid: &str) -> bool {
+        self.site.as_ref() == Some(site) && !self.writes.contains_key(uid)
+    }
+}
+
 impl<R> Default for State<R> {
     fn default() -> Self {
         let (kept, writes, owned, looks) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
@@ -229,12 +236,30 @@ impl<R: Listed> Census<R> {
             let look = state.looks.get(uid).filter(|look| look.site == *site && look.at.elapsed() < trusted)?;
             return look.resource.unpacked().filter(|resource| resource.id() == id);
         }
+        self.listed(site, uid, id).await
+    }
+
+    /// As [`seen`](Self::seen), but nothing that an object saw itself.
+    pub(crate) async fn listed(&self, site: &Site, uid: &str, id: &str) -> Option<R> {
+        if R::TRUSTED.is_some() {
+            return None;
+        }
         let mut tried = self.tried.subscribe();
         let first = tried.wait_for(|tried| tried.as_ref() == Some(site));
         self.stop.run_until_cancelled(first).await?.ok()?;
         let state = self.state();
-        let counts = state.site.as_ref() == Some(site) && !state.writes.contains_key(uid);
-        state.kept.get(id).filter(|_| counts)?.resource.unpacked()
+        state.kept.get(id).filter(|_| state.counts(site, uid))?.resource.unpacked()
+    }
+
+    /// Whether the last list shows that an object has nothing, and can be believed.
+    pub(crate) fn shows_nothing(&self, site: &Site, uid: &str) -> bool {
+        let state = self.state();
+        state.round > 0 && state.counts(site, uid) && !state.owned.contains_key(uid)
+    }
+
+    /// Whether an object was written to so short a time ago that the list which says something about it is still to come.
+    pub(crate) fn is_due(&self, uid: &str, within: Duration) -> bool {
+        self.state().writes.get(uid).is_some_and(|ended| ended.is_some_and(|ended| ended.elapsed() < within))
     }
 
     /// Identifiers of what an object has in OpenStack beside the resource that it is to have.

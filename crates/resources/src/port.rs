@@ -20,6 +20,8 @@ impl NeutronKind for Port {
 
     const NAME: &'static str = "port";
     const NEEDS: &'static [&'static str] = &[Network::KIND, Subnet::KIND, SecurityGroup::KIND];
+    /// Who has come to use it since the last list would lose it.
+    const DELETES_AS_LISTED: bool = false;
 
     fn needs(&self) -> Vec<Need> {
         let addresses = self.spec.addresses.iter().flatten();

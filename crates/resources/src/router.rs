@@ -6,7 +6,9 @@ mod whole;
 
 use std::net::IpAddr;
 
-use kupenstack_api::resources::{ConnectedSubnet, ExternalNetwork, ResourceKind, Router, RouterStatus, Subnet};
+use kupenstack_api::resources::{
+    ConnectedSubnet, ExternalNetwork, FloatingIP, ResourceKind, Router, RouterStatus, Subnet,
+};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, RouterAttributes, network::Collection};
 
@@ -22,6 +24,8 @@ impl NeutronKind for Router {
 
     const NAME: &'static str = "router";
     const NEEDS: &'static [&'static str] = &[ExternalNetwork::KIND, Subnet::KIND];
+    /// It leaves no network whose ports floating IPs stand for.
+    const GOES_AFTER: &'static [&'static str] = &[FloatingIP::KIND];
 
     fn needs(&self) -> Vec<Need> {
         let outside = self.spec.external_network.iter();

@@ -2,7 +2,7 @@
 
 pub(crate) mod wanted;
 
-use kupenstack_api::resources::{Network, ResourceKind, Subnet, SubnetStatus};
+use kupenstack_api::resources::{Network, Port, ResourceKind, Subnet, SubnetStatus};
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{self as openstack, Client, SubnetAttributes, network::Collection};
 
@@ -18,6 +18,8 @@ impl NeutronKind for Subnet {
 
     const NAME: &'static str = "subnet";
     const NEEDS: &'static [&'static str] = &[Network::KIND];
+    /// Ports that name only the network have addresses of it.
+    const GOES_AFTER: &'static [&'static str] = &[Port::KIND];
 
     fn needs(&self) -> Vec<Need> {
         let network = self.spec.network.as_deref();

@@ -122,6 +122,8 @@ impl Actuator for VirtualMachineActuator {
     const CONCURRENCY: u16 = 32;
     const NEEDS: &'static [&'static str] =
         &[Image::KIND, ClusterImage::KIND, Flavor::KIND, KeyPair::KIND, Port::KIND, FloatingIP::KIND];
+    const DELETES_AS_LISTED: bool = true;
+    const LINGERS: bool = true;
 
     fn needs(vm: &VirtualMachine) -> Vec<Need> {
         let spec = &vm.spec;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kupenstack_testkit::sim::{Entry, Sim};
 
 /// Requests to the cloud since its journal was cleared.
+#[derive(Debug)]
 pub(crate) struct Requests {
     /// By projects' users, by verb and path.
     pub(crate) own: BTreeMap<String, usize>,

@@ -52,9 +52,9 @@ async fn a_vm_costs_what_it_did() {
     let operator = stage.operator(60);
     stage.projects().await;
     stage.furnish().await;
-    let made = Made::of(&stage, VMS).await;
+    let Made { requests, written, .. } = Made::of(&stage, VMS).await;
+    let deleted = Deleted::of(&stage, &operator).await;
     operator.stop().await;
-    let Made { requests, written, .. } = made;
     let beside = requests.all_own() - requests.own_with("POST");
     assert_eq!(requests.own_with("POST"), 2 * VMS, "{:?}", requests.own);
     assert!(beside <= MOST_BESIDE * VMS, "{:?}", requests.own);
@@ -62,6 +62,7 @@ async fn a_vm_costs_what_it_did() {
     assert!(to(&written, "ports") <= MOST_WRITES_PORT * VMS, "{written:?}");
     assert!(to(&written, "events") <= MOST_EVENTS * VMS, "{written:?}");
     assert_eq!(requests.conflicts, 0);
+    assert!(deleted.is_cheap(), "{:?}", deleted.requests);
 }
 
 /// Requests of a VM with its port beside those that make both: a look for the port, and one more of a pass that comes before a list
@@ -86,7 +87,7 @@ async fn made() {
     Made::of(&stage, number).await.tell();
     rest().await;
     one_by_one(&stage, number, setting("KUPENSTACK_BENCH_SINGLE_VMS", of_thousand(100))).await;
-    deleted(&stage, &operator).await;
+    Deleted::of(&stage, &operator).await.tell();
     operator.stop().await;
 }
 
@@ -251,28 +252,67 @@ async fn idle(stage: &Stage, number: usize) {
     row("idle Kubernetes writes in that time", &format!("{written:?}"), "none", written.is_empty());
 }
 
-/// A namespace is deleted with two networks, a router, and VMs with floating IPs.
-async fn deleted(stage: &Stage, operator: &Operator) {
-    let place = furnish_leaving(stage).await;
-    let passed = passes(operator).await;
-    stage.sim.cloud().journal.clear();
-    let (before, began) = (stage.written().await, Instant::now());
-    let namespaces = Api::<Namespace>::all(stage.client.clone());
-    namespaces.delete(&place, &DeleteParams::default()).await.unwrap();
-    let client = &stage.client;
-    // as the namespace's controller does, which is not here
-    delete_all::<FloatingIP>(client, &place).await;
-    delete_all::<Network>(client, &place).await;
-    delete_all::<Port>(client, &place).await;
-    delete_all::<Router>(client, &place).await;
-    delete_all::<Subnet>(client, &place).await;
-    delete_all::<VirtualMachine>(client, &place).await;
-    let is_left = async || namespaces.get(&place).await.unwrap().finalizers().contains(&FINALIZER.to_owned());
-    until("the end of the namespace's project", Duration::from_millis(200), async || !is_left().await).await;
-    let took = began.elapsed();
-    assert_eq!(left::<VirtualMachine>(client, &place).await, 0);
-    let passed = passes(operator).await - passed;
-    tell_deletion(took, passed, &Requests::of(&stage.sim), &between(&before, &stage.written().await));
+/// A namespace that was deleted with two networks, a router, and VMs with floating IPs.
+struct Deleted {
+    took: Duration,
+    passes: usize,
+    requests: Requests,
+    written: BTreeMap<String, u64>,
+}
+
+impl Deleted {
+    /// In OpenStack: a router with its ports on two networks, these with a subnet each, and a server, a port and a floating IP
+    /// of each VM.
+    const OBJECTS: usize = 7 + 3 * LEAVING;
+
+    async fn of(stage: &Stage, operator: &Operator) -> Self {
+        let place = furnish_leaving(stage).await;
+        let before = (stage.written().await, passes(operator).await);
+        stage.sim.cloud().journal.clear();
+        let began = Instant::now();
+        let namespaces = Api::<Namespace>::all(stage.client.clone());
+        namespaces.delete(&place, &DeleteParams::default()).await.unwrap();
+        let client = &stage.client;
+        // as the namespace's controller does, which is not here
+        delete_all::<FloatingIP>(client, &place).await;
+        delete_all::<Network>(client, &place).await;
+        delete_all::<Port>(client, &place).await;
+        delete_all::<Router>(client, &place).await;
+        delete_all::<Subnet>(client, &place).await;
+        delete_all::<VirtualMachine>(client, &place).await;
+        let is_left = async || namespaces.get(&place).await.unwrap().finalizers().contains(&FINALIZER.to_owned());
+        until("the end of the namespace's project", Duration::from_millis(200), async || !is_left().await).await;
+        let took = began.elapsed();
+        assert_eq!(left::<VirtualMachine>(client, &place).await, 0);
+        let written = between(&before.0, &stage.written().await);
+        Self { took, passes: passes(operator).await - before.1, requests: Requests::of(&stage.sim), written }
+    }
+
+    fn is_cheap(&self) -> bool {
+        self.requests.all_own() <= 2 * Self::OBJECTS && self.requests.conflicts == 0
+    }
+
+    fn tell(&self) {
+        let Self { took, passes, requests, written } = self;
+        let deletions = requests.own_with("DELETE");
+        row(
+            &format!(
+                "a namespace with a router, 2 networks and {LEAVING} VMs with floating IPs is deleted ({:.1} s)",
+                took.as_secs_f64()
+            ),
+            &format!(
+                "{:.2} requests for each of {} in OpenStack, {deletions} of them deletions, {} conflicts; {:.2} passes each \
+                 ({:?}, written {written:?})",
+                each(requests.all_own(), Self::OBJECTS),
+                Self::OBJECTS,
+                requests.conflicts,
+                each(*passes, Self::OBJECTS),
+                requests.own
+            ),
+            "≤ 2 requests each, no conflict",
+            self.is_cheap(),
+        );
+    }
 }
 
 /// Passes over objects of a namespace.
@@ -282,28 +322,6 @@ async fn passes(operator: &Operator) -> usize {
         all += operator.passes(controller).await;
     }
     all
-}
-
-fn tell_deletion(took: Duration, passes: usize, requests: &Requests, written: &BTreeMap<String, u64>) {
-    // a router, two networks with a subnet each, and a server, a port and a floating IP of each VM
-    const OBJECTS: usize = 5 + 3 * LEAVING;
-    let (own, deletions) = (requests.all_own(), requests.own_with("DELETE"));
-    row(
-        &format!(
-            "a namespace with a router, 2 networks and {LEAVING} VMs with floating IPs is deleted ({:.1} s)",
-            took.as_secs_f64()
-        ),
-        &format!(
-            "{:.2} requests for each of {OBJECTS} in OpenStack, {deletions} of them deletions, {} conflicts; {:.2} passes each \
-             ({:?}, written {written:?})",
-            each(own, OBJECTS),
-            requests.conflicts,
-            each(passes, OBJECTS),
-            requests.own
-        ),
-        "≤ 2 requests each, one deletion each, no conflict",
-        own <= 2 * OBJECTS && deletions == OBJECTS && requests.conflicts == 0,
-    );
 }
 
 /// A namespace in which all that is there.
@@ -328,6 +346,18 @@ async fn furnish_leaving(stage: &Stage) -> String {
     }
     stage.all_ready::<VirtualMachine>().await;
     stage.all_ready::<FloatingIP>().await;
-    sleep(Duration::from_secs(5)).await;
+    all_listed(stage).await;
     place
+}
+
+/// All that is there is old enough to have been listed.
+async fn all_listed(stage: &Stage) {
+    const LISTS: [&str; 6] = ["servers", "ports", "floatingips", "routers", "networks", "subnets"];
+    stage.sim.cloud().journal.clear();
+    let is_listed = |shared: &BTreeMap<String, usize>, list| shared.keys().any(|what| what.contains(list));
+    until("a list of each kind", Duration::from_secs(1), async || {
+        let shared = Requests::of(&stage.sim).shared;
+        LISTS.iter().all(|list| is_listed(&shared, list))
+    })
+    .await;
 }

@@ -155,6 +155,26 @@ async fn a_list_says_nothing_about_what_was_written_since_it_began() {
     assert!(census.state().writes.is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn that_an_object_has_nothing_only_a_list_says_that_began_after_all_writes() {
+    let census = census();
+    assert!(!census.shows_nothing(&site(), "u1"), "there was no list");
+    let _draft = begin(&census, &[]);
+    assert!(!census.shows_nothing(&site(), "u1"), "it is not complete");
+    list(&census, &[thing("b", "u2", 1)]);
+    assert!(census.shows_nothing(&site(), "u1") && !census.shows_nothing(&site(), "u2"));
+    assert!(!census.shows_nothing(&Site { life: "two".to_owned(), ..site() }, "u1"), "that is another cloud");
+    let second = Duration::from_secs(1);
+    let writing = census.writing("u1".to_owned());
+    assert!(!census.is_due("u1", second), "it is being written");
+    drop(writing);
+    assert!(!census.shows_nothing(&site(), "u1") && census.is_due("u1", second), "it was written to");
+    tokio::time::advance(second).await;
+    assert!(!census.is_due("u1", second), "no list came");
+    list(&census, &[]);
+    assert!(census.shows_nothing(&site(), "u1") && census.shows_nothing(&site(), "u2"));
+}
+
 #[tokio::test]
 async fn another_cloud_is_another_census() {
     let census = census();

@@ -28,6 +28,7 @@ mod queue;
 mod quota;
 mod router;
 mod run;
+mod said;
 mod security_group;
 mod stage;
 mod subnet;

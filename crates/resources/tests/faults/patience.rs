@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// What is waited for longest by itself is a quota, for a minute; and the machine may be busy.
 const LIMIT: Duration = Duration::from_secs(150);
-/// Between two looks at what can't be watched.
-const LOOK: Duration = Duration::from_millis(50);
+/// Between two looks at what can't be watched: each is several requests, and many look at the same time.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Waits until there is an object of the name that fits.
 pub(crate) async fn appears<K>(api: Api<K>, name: &str, fits: impl Fn(&K) -> bool + Send + Sync)

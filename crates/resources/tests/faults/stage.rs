@@ -13,6 +13,7 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    runtime::reflector::Store,
 };
 use kupenstack_api::resources::PROJECT_ID;
 use kupenstack_testkit::{
@@ -28,6 +29,7 @@ use crate::{
         operator::Operator,
     },
     patience::{answered, appears, attempt},
+    said,
 };
 
 /// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often.
@@ -74,6 +76,8 @@ pub(crate) struct Stage {
     pub(crate) sim: Sim,
     pub(crate) tap: Arc<Tap>,
     pub(crate) surroundings: Surroundings,
+    /// What is said of objects that are in no namespace, of all stages.
+    said: Store<Event>,
     folder: tempfile::TempDir,
 }
 
@@ -102,7 +106,8 @@ impl Stage {
         attempt(|| cluster.give_admin(&client, &secret, &sim)).await;
         let options = TapOptions { route: Some(route(&name)), watch_lag: surroundings.lag };
         let tap = Tap::start_with(client.clone(), options).await;
-        Self { cluster, client, name, sim, tap, surroundings, folder: tempfile::tempdir().unwrap() }
+        let (said, folder) = (said::of_all_stages(cluster).await, tempfile::tempdir().unwrap());
+        Self { cluster, client, name, sim, tap, surroundings, said, folder }
     }
 
     /// Operators that remember nothing, as many as there are to be.
@@ -116,12 +121,21 @@ impl Stage {
         (0..self.surroundings.operators).map(start).collect()
     }
 
-    /// Removes what other stages would have to look past.
+    /// Removes what other stages would have to look past. There may be nothing else in the operator's namespace.
     pub(crate) async fn end(self) {
-        for name in [admin_secret(&self.name), format!("project-{}", self.name)] {
-            // one of them may well be gone
-            let _ = self.secrets().delete(&name, &DeleteParams::default()).await;
+        let secrets = self.secrets();
+        for name in self.operators_secrets() {
+            attempt(|| async { secrets.delete(&name, &DeleteParams::default()).await.map(drop) }).await;
         }
+        let (own, all) = (format!("-{}", self.name), ListParams::default());
+        let left = answered(|| secrets.list_metadata(&all)).await;
+        let left: Vec<_> = left.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).collect();
+        assert!(left.is_empty(), "left: {left:?}");
+    }
+
+    /// Names of the Secrets about the stage that are for the operator only.
+    fn operators_secrets(&self) -> [String; 2] {
+        [admin_secret(&self.name), format!("project-{}", self.name)]
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
@@ -169,10 +183,10 @@ impl Stage {
     /// Everything that there is, in the cloud and of the operator's own.
     pub(crate) async fn census(&self) -> Census {
         let (of_cloud, of_users, all) = (self.secrets(), self.own_secrets(), ListParams::default());
-        let own = format!("-{}", self.name);
-        let secrets = answered(|| of_cloud.list_metadata(&all)).await;
-        let secrets = secrets.iter().map(ResourceExt::name_any).filter(|name| name.ends_with(&own)).count()
-            + answered(|| of_users.list_metadata(&all)).await.items.len();
+        let mut secrets = answered(|| of_users.list_metadata(&all)).await.items.len();
+        for name in self.operators_secrets() {
+            secrets += usize::from(answered(|| of_cloud.get_metadata_opt(&name)).await.is_some());
+        }
         let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let files = folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum();
         let cloud = self.sim.cloud();
@@ -205,13 +219,15 @@ impl Stage {
 
     /// Events about anything on this stage.
     pub(crate) async fn events(&self) -> Vec<Event> {
-        // those about objects in no namespace are in `default`
-        let events = |namespace: &str| Api::<Event>::namespaced(self.client.clone(), namespace);
-        let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
-        let (all, here, elsewhere) = (ListParams::default(), events(&self.name), events("default"));
+        let (all, here) = (ListParams::default(), Api::<Event>::namespaced(self.client.clone(), &self.name));
         let mut found = answered(|| here.list(&all)).await.items;
-        found.extend(answered(|| elsewhere.list(&about)).await);
+        let elsewhere = self.said.state().into_iter().filter(|event| self.is_about_it(event));
+        found.extend(elsewhere.map(Arc::unwrap_or_clone));
         found
+    }
+
+    fn is_about_it(&self, event: &Event) -> bool {
+        event.regarding.as_ref().is_some_and(|object| object.name.as_ref() == Some(&self.name))
     }
 }
 
