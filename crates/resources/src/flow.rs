@@ -8,7 +8,7 @@ mod parts;
 mod report;
 mod settled;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, channel::mpsc::UnboundedSender, future::BoxFuture};
 use kube::{Api, Resource, ResourceExt, runtime::events::EventType};
@@ -32,6 +32,9 @@ use crate::{
     realm::{Realm, Worker, place_of},
     stop::{Stop, Verdict},
 };
+
+/// How soon what differs after it was set right is looked at again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// The scope of an actuator's kind: whose its resources are.
 type Scope<A> = <<A as Actuator>::Kind as Resource>::Scope;
@@ -178,7 +181,13 @@ impl<A: Actuator> Flow<A> {
         // what was made now may be the rest of an attempt for an earlier spec, completed
         let resource = self.update(report, &target, resource).await?;
         self.census.looked(&target.site, &uid_of(target.object.as_ref()), &resource);
-        Ok(self.observed(report, &target, &resource).await)
+        let outcome = self.observed(report, &target, &resource).await;
+        if !outcome.is_done() || leaves_drift(report) || self.actuator.updates(&target, &resource).is_empty() {
+            return Ok(outcome);
+        }
+        // what was set right may not have been all: it was found by a look at what was
+        let message = format!("{} {} is not as declared yet", A::Resource::NOUN, resource.id());
+        Ok(Outcome::waiting("Updating", message).within(AGAIN))
     }
 
     /// Shows a resource. However it is, the object is not as declared before all that it needs is there.

@@ -274,6 +274,12 @@ impl<R: Listed> Census<R> {
         self.state().owned.get(uid).into_iter().flatten().map(ToString::to_string).collect()
     }
 
+    /// Nothing that was listed counts any more.
+    fn withdraw(&self) {
+        let mut state = self.state();
+        *state = State { writes: std::mem::take(&mut state.writes), ..State::default() };
+    }
+
     /// An object has seen its resource itself.
     pub(crate) fn looked(&self, site: &Site, uid: &str, resource: &R) {
         if R::TRUSTED.is_some()

@@ -255,6 +255,31 @@ async fn lp_2150668_what_users_have_something_in_is_not_removed() {
     assert!(stage.api::<DaemonSet>().get_opt("libvirt").await.unwrap().is_none());
 }
 
+/// How far they are is told, and how long all of them take together is no reason to take a change back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lp_2161760_the_pods_of_100_nodes_may_come_one_after_the_other() {
+    let stage = Stage::set("hundred").await;
+    stage.pretend_ready("OVN", "ovn").await;
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2"})).await;
+    let none = Duration::ZERO;
+    let none = Patience { pods: none, jobs: none, answer: none, surroundings: none };
+    let _running = stage.run_with(&["libvirt"], Witness::new(), none);
+    stage.play_daemons(100, 100, 100).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready").await;
+    let conf = json!({"libvirt": {"listen_tcp": 1}});
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2", "conf": conf})).await;
+    let _: Libvirt = stage.until("libvirt", |l| message(l).contains("not seen by Kubernetes yet")).await;
+    for ready in [1, 50, 99] {
+        stage.play_daemons(100, ready, ready).await;
+        let told = format!("{ready}/100 pods ready");
+        let libvirt: Libvirt =
+            stage.until("libvirt", |l| message(l).contains(&told) || reason(l) == "RollingBack").await;
+        assert!(message(&libvirt).contains(&told), "{}", message(&libvirt));
+    }
+    stage.play_daemons(100, 100, 100).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready").await;
+}
+
 /// Pods of nodes are as they were before the change, which is not to blame for a node that is down.
 #[rstest]
 #[case::a_node(Found::OnFewerNodes, "NotAnswering")]

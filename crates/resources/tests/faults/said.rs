@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     future::ready,
     ptr,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use futures::StreamExt;
@@ -18,7 +18,7 @@ use kube::{
         watcher,
     },
 };
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, sync::OnceCell};
 
 use crate::common::{cluster::Cluster, operator::runtime};
 
@@ -27,17 +27,16 @@ const NOWHERE: &str = "default";
 
 /// All that is said on a cluster of objects in no namespace.
 pub(crate) async fn of_all_stages(cluster: &'static Cluster) -> Store<Event> {
-    static CLUSTERS: Mutex<BTreeMap<usize, Store<Event>>> = Mutex::new(BTreeMap::new());
-    let store = {
+    static CLUSTERS: Mutex<BTreeMap<usize, Arc<OnceCell<Store<Event>>>>> = Mutex::new(BTreeMap::new());
+    let cell = {
         let mut clusters = CLUSTERS.lock().unwrap_or_else(PoisonError::into_inner);
-        clusters.entry(ptr::from_ref(cluster).addr()).or_insert_with(|| follow(cluster)).clone()
+        Arc::clone(clusters.entry(ptr::from_ref(cluster).addr()).or_default())
     };
-    store.wait_until_ready().await.unwrap();
-    store
+    cell.get_or_init(|| follow(cluster)).await.clone()
 }
 
 /// In a runtime of its own: a test's ends with the test.
-fn follow(cluster: &'static Cluster) -> Store<Event> {
+async fn follow(cluster: &'static Cluster) -> Store<Event> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     let (store, writer) = reflector::store();
     RUNTIME.get_or_init(runtime).spawn(async move {
@@ -45,5 +44,7 @@ fn follow(cluster: &'static Cluster) -> Store<Event> {
         let news = reflector::reflector(writer, watcher(events, watcher::Config::default()));
         news.default_backoff().for_each(|_| ready(())).await;
     });
+    // of several who wait for it, kube wakes one only
+    store.wait_until_ready().await.unwrap();
     store
 }

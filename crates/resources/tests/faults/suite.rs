@@ -24,7 +24,7 @@ use crate::{
 /// Lives of one kind at the same time: each mostly waits.
 const AT_ONCE: usize = 16;
 /// Lives of all kinds at the same time: with more than the machine bears each would only take longer, and be late at last.
-static TURNS: Semaphore = Semaphore::const_new(24);
+static TURNS: Semaphore = Semaphore::const_new(32);
 /// What all have in common came in each of so many lives.
 const RECORDINGS: usize = 3;
 /// Of so many points there may be one whose request came by chance when it was recorded, and one at least.

@@ -113,6 +113,19 @@ async fn where_nothing_can_be_listed_each_object_is_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_listed_before_lists_were_refused_does_not_count_any_more() {
+    world!(world, operator);
+    let admin = world.sim.cloud().keystone.find("projects", "admin").unwrap().id.clone();
+    let tenant = world.tenant().await;
+    let first = id(&tenant.ready_image("image").await);
+    lists(&world, 2).await;
+    world.sim.cloud().faults.add(on_lists(Effect::refusal(403)).in_project(&admin));
+    world.meddle(&first, |image| image.name = Some("another".to_owned()));
+    eventually("the repair", async || !world.named("image").is_empty()).await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn drift_is_left_alone_where_that_is_asked_for() {
     world!(world, operator);
     let tenant = world.tenant().await;

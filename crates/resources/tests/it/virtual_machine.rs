@@ -249,6 +249,30 @@ async fn a_resize_that_finds_no_room_is_told_and_asked_for_again() {
     operator.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn tf_420_347_a_resize_may_be_confirmed_by_the_cloud_and_a_vm_that_is_off_stays_off() {
+    let world = World::start().await;
+    world.declare_cloud().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    flavor(&tenant, "large", 2).await;
+    create(&tenant, "resized", json!({})).await;
+    let server = id(&tenant.ready::<VirtualMachine>("resized").await);
+    for (by_itself, power, state) in
+        [(true, "Running", "ACTIVE"), (true, "Stopped", "SHUTOFF"), (false, "Stopped", "SHUTOFF")]
+    {
+        world.sim.cloud().nova.confirm_resizes(by_itself);
+        edit(&tenant, "resized", json!({"powerState": power})).await;
+        for (size, vcpus) in [("large", 2), ("small", 1)] {
+            let vm = edit(&tenant, "resized", json!({"flavor": flavor_name(&tenant, size)})).await;
+            let now = only(&tenant).await;
+            assert_eq!((now.status(), now.flavor.vcpus, id(&vm)), (state, vcpus, server.clone()), "{size}");
+        }
+    }
+    operator.stop().await;
+}
+
 #[rstest]
 #[case::no_image(json!({"image": null}), "exactly one of image and clusterImage")]
 #[case::two_images(json!({"clusterImage": "x"}), "exactly one of image and clusterImage")]

@@ -46,6 +46,8 @@ pub(super) struct Servers {
     vanished: Vec<String>,
     /// How many servers find a host; none for as many as there are.
     room: Option<usize>,
+    /// Whether a resize is confirmed by itself.
+    confirms: bool,
     takes: Duration,
 }
 
@@ -88,6 +90,7 @@ impl Servers {
             detaching: BTreeMap::new(),
             vanished: Vec::new(),
             room: None,
+            confirms: false,
             takes: options.build_time,
         }
     }
@@ -136,6 +139,11 @@ impl Servers {
                 let former = std::mem::replace(&mut server.flavor, *flavor);
                 server.former = Some((former, server.vm_state));
                 (server.vm_state, server.launched_at) = (RESIZED, Some(now));
+                if self.confirms
+                    && let Some((_, state)) = server.former.take()
+                {
+                    server.vm_state = state;
+                }
             }
             Step::Confirm(state) if server.vm_state == RESIZED => server.vm_state = state,
             Step::Confirm(_) => {}
@@ -223,6 +231,11 @@ impl Nova {
     /// much as one more server, and without is none. Not set, there is room for all.
     pub fn set_room(&mut self, room: Option<usize>) {
         self.servers.room = room;
+    }
+
+    /// Sets whether a resize that is done is confirmed by itself, as with Nova's option `resize_confirm_window`.
+    pub fn confirm_resizes(&mut self, by_itself: bool) {
+        self.servers.confirms = by_itself;
     }
 
     /// The server that a call is about, if the caller may see it.
