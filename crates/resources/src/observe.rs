@@ -106,6 +106,8 @@ struct State<R> {
     kept: HashMap<Arc<str>, Kept<R>>,
     /// By UID: objects that were written to since the last list began, and when that ended.
     writes: HashMap<String, Option<Instant>>,
+    /// UIDs of objects that lists had news of when they did not count for them.
+    unheeded: HashSet<String>,
     /// By UID: what an object has of `kept`.
     owned: HashMap<Arc<str>, Vec<Arc<str>>>,
     /// By UID: what an object saw itself, of a type that can't be listed.
@@ -122,7 +124,7 @@ impl<R> State<R> {
 impl<R> Default for State<R> {
     fn default() -> Self {
         let (kept, writes, owned, looks) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        Self { site: None, round: 0, kept, writes, owned, looks }
+        Self { site: None, round: 0, kept, writes, unheeded: HashSet::new(), owned, looks }
     }
 }
 

@@ -85,7 +85,7 @@ impl<R: Listed> Draft<R> {
         }
         state.round = round;
         state.owned = by_owner(&state.kept);
-        let State { writes, owned, .. } = &mut *state;
+        let State { writes, unheeded, owned, .. } = &mut *state;
         let counts_now = writes.extract_if(|_, ended| ended.is_some_and(|ended| ended < began));
         // of some of them the list shows nothing, though it began after they were written to: others were faster
         news.owners.extend(counts_now.map(|(uid, _)| uid).filter(|uid| !owned.contains_key(uid.as_str())));
@@ -94,6 +94,9 @@ impl<R: Listed> Draft<R> {
             news.owners.insert(uid.to_string());
             news.resources.extend(resources.iter().map(ToString::to_string));
         }
+        // a pass that such news has woken has looked for itself, and may have seen less than a list shows
+        news.owners.extend(unheeded.extract_if(|uid| !writes.contains_key(uid)));
+        unheeded.extend(news.owners.iter().filter(|uid| writes.contains_key(*uid)).cloned());
         Finished { moving: moving || !news.is_empty() || !state.writes.is_empty(), news }
     }
 }

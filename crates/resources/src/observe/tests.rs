@@ -175,6 +175,24 @@ async fn that_an_object_has_nothing_only_a_list_says_that_began_after_all_writes
     assert!(census.shows_nothing(&site(), "u1") && census.shows_nothing(&site(), "u2"));
 }
 
+/// Nova shows a server's host to administrators only.
+#[tokio::test(start_paused = true)]
+async fn news_that_came_while_lists_did_not_count_is_told_again() {
+    let second = || tokio::time::advance(Duration::from_secs(1));
+    let census = census();
+    list(&census, &[thing("a", "u1", 1)]);
+    let writing = census.writing("u1".to_owned());
+    second().await;
+    let early = begin(&census, &[thing("a", "u1", 2)]);
+    second().await;
+    drop(writing);
+    assert_eq!(owners(&early.finish(&census)), ["u1"], "and its pass has to look for itself");
+    second().await;
+    let again = list(&census, &[thing("a", "u1", 2)]);
+    assert_eq!((owners(&again), seen(&census, "u1", "a")), (vec!["u1"], Some(2)));
+    assert!(list(&census, &[thing("a", "u1", 2)]).news.is_empty());
+}
+
 #[tokio::test]
 async fn another_cloud_is_another_census() {
     let census = census();
