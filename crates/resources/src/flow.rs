@@ -179,10 +179,10 @@ impl<A: Actuator> Flow<A> {
         // what there is is told, whatever comes of the updates
         self.observed(report, &target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed
-        let resource = self.update(report, &target, resource).await?;
+        let (resource, differs) = self.update(report, &target, resource).await?;
         self.census.looked(&target.site, &uid_of(target.object.as_ref()), &resource);
         let outcome = self.observed(report, &target, &resource).await;
-        if !outcome.is_done() || leaves_drift(report) || self.actuator.updates(&target, &resource).is_empty() {
+        if !outcome.is_done() || !differs {
             return Ok(outcome);
         }
         // what was set right may not have been all: it was found by a look at what was
@@ -202,17 +202,17 @@ impl<A: Actuator> Flow<A> {
         needs.ok_or_else(interrupted)
     }
 
-    /// Runs every update step, even when one of them fails, and looks at what came of it.
+    /// Runs every update step, even when one of them fails, and looks at what came of it. Whether that still differs.
     async fn update(
         &self,
         report: &Report<A::Kind>,
         target: &Target<A::Kind>,
         resource: A::Resource,
-    ) -> Result<A::Resource, Stop> {
+    ) -> Result<(A::Resource, bool), Stop> {
         let steps = self.actuator.updates(target, &resource);
         if steps.is_empty() || leaves_drift(report) {
             drop(steps);
-            return Ok(resource);
+            return Ok((resource, false));
         }
         let _writing = self.census.writing(uid_of(target.object.as_ref()));
         let mut failed = None;
@@ -229,7 +229,9 @@ impl<A: Actuator> Flow<A> {
             self.tellers.events.publish(&report.reference(), EventType::Normal, "DriftRepaired", &note).await;
         }
         let lost = || Failure::new("NotFound", format!("{} vanished while it was updated", A::Resource::NOUN));
-        Ok(self.actuator.observe(target).await?.ok_or_else(lost)?)
+        let now = self.actuator.observe(target).await?.ok_or_else(lost)?;
+        let differs = !self.actuator.updates(target, &now).is_empty();
+        Ok((now, differs))
     }
 
     /// Says that a resource which was there is not any more, before it is made anew.

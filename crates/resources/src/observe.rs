@@ -115,6 +115,11 @@ struct State<R> {
 }
 
 impl<R> State<R> {
+    /// Nothing that was listed counts any more.
+    fn withdraw(&mut self) {
+        *self = Self { writes: std::mem::take(&mut self.writes), ..Self::default() };
+    }
+
     /// Whether what is kept is true of an object: it was not written to since the last list began.
     fn counts(&self, site: &Site, uid: &str) -> bool {
         self.site.as_ref() == Some(site) && !self.writes.contains_key(uid)
@@ -274,12 +279,6 @@ impl<R: Listed> Census<R> {
     /// Identifiers of all that an object had in OpenStack when the last list was made: some of it may be gone by now.
     pub(crate) fn all_of(&self, uid: &str) -> Vec<String> {
         self.state().owned.get(uid).into_iter().flatten().map(ToString::to_string).collect()
-    }
-
-    /// Nothing that was listed counts any more.
-    fn withdraw(&self) {
-        let mut state = self.state();
-        *state = State { writes: std::mem::take(&mut state.writes), ..State::default() };
     }
 
     /// An object has seen its resource itself.

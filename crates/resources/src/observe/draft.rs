@@ -35,12 +35,12 @@ pub(super) struct Finished {
 
 impl<R: Listed> Draft<R> {
     pub(super) fn begin(census: &Census<R>, site: &Site) -> Self {
-        if census.state().site.as_ref() != Some(site) {
-            // another cloud: nothing that is known of the one before is true of it
-            census.withdraw();
-        }
         let mut state = census.state();
-        state.site = Some(site.clone());
+        if state.site.as_ref() != Some(site) {
+            // another cloud: nothing that is known of the one before is true of it
+            state.withdraw();
+            state.site = Some(site.clone());
+        }
         Self { site: site.clone(), round: state.round + 1, began: Instant::now(), changed: Vec::new(), moving: false }
     }
 

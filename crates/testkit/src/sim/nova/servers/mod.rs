@@ -137,12 +137,10 @@ impl Servers {
             Step::Resize(_) if self.free_host().is_none() => {}
             Step::Resize(flavor) => {
                 let former = std::mem::replace(&mut server.flavor, *flavor);
-                server.former = Some((former, server.vm_state));
-                (server.vm_state, server.launched_at) = (RESIZED, Some(now));
-                if self.confirms
-                    && let Some((_, state)) = server.former.take()
-                {
-                    server.vm_state = state;
+                server.launched_at = Some(now);
+                if !self.confirms {
+                    server.former = Some((former, server.vm_state));
+                    server.vm_state = RESIZED;
                 }
             }
             Step::Confirm(state) if server.vm_state == RESIZED => server.vm_state = state,
