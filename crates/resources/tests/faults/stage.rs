@@ -13,7 +13,6 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    runtime::reflector::Store,
 };
 use kupenstack_api::resources::PROJECT_ID;
 use kupenstack_testkit::{
@@ -29,7 +28,7 @@ use crate::{
         operator::Operator,
     },
     patience::{answered, appears, attempt},
-    said,
+    said::{self, Said},
 };
 
 /// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often.
@@ -77,7 +76,7 @@ pub(crate) struct Stage {
     pub(crate) tap: Arc<Tap>,
     pub(crate) surroundings: Surroundings,
     /// What is said of objects that are in no namespace, of all stages.
-    said: Store<Event>,
+    said: Said,
     folder: tempfile::TempDir,
 }
 
@@ -221,7 +220,7 @@ impl Stage {
     pub(crate) async fn events(&self) -> Vec<Event> {
         let (all, here) = (ListParams::default(), Api::<Event>::namespaced(self.client.clone(), &self.name));
         let mut found = answered(|| here.list(&all)).await.items;
-        let elsewhere = self.said.state().into_iter().filter(|event| self.is_about_it(event));
+        let elsewhere = self.said.all().into_iter().filter(|event| self.is_about_it(event));
         found.extend(elsewhere.map(Arc::unwrap_or_clone));
         found
     }

@@ -225,17 +225,23 @@ async fn a_floating_ip_comes_and_goes_with_its_vm() {
     assert!(floating_ip::all(&tenant).is_empty());
 }
 
+/// A small VM of a tenant who has a large flavor too, and its server.
+async fn resizable<'w>(world: &'w World, name: &str) -> (Tenant<'w>, String) {
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    flavor(&tenant, "large", 2).await;
+    create(&tenant, name, json!({})).await;
+    let server = id(&tenant.ready::<VirtualMachine>(name).await);
+    (tenant, server)
+}
+
 /// Nova takes the request, finds no host, and leaves the server as it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resize_that_finds_no_room_is_told_and_asked_for_again() {
     let world = World::start().await;
     world.declare_cloud().await;
     let operator = world.operator();
-    let tenant = world.tenant().await;
-    surroundings(&tenant).await;
-    flavor(&tenant, "large", 2).await;
-    create(&tenant, "cramped", json!({})).await;
-    let server = id(&tenant.ready::<VirtualMachine>("cramped").await);
+    let (tenant, server) = resizable(&world, "cramped").await;
     world.sim.cloud().nova.set_room(Some(1));
     tenant.patch::<VirtualMachine>("cramped", json!({"spec": {"flavor": flavor_name(&tenant, "large")}})).await;
     let message = tenant.says::<VirtualMachine>("cramped", "ResizeFailed").await;
@@ -254,11 +260,7 @@ async fn tf_420_347_a_resize_may_be_confirmed_by_the_cloud_and_a_vm_that_is_off_
     let world = World::start().await;
     world.declare_cloud().await;
     let operator = world.operator();
-    let tenant = world.tenant().await;
-    surroundings(&tenant).await;
-    flavor(&tenant, "large", 2).await;
-    create(&tenant, "resized", json!({})).await;
-    let server = id(&tenant.ready::<VirtualMachine>("resized").await);
+    let (tenant, server) = resizable(&world, "resized").await;
     for (by_itself, power, state) in
         [(true, "Running", "ACTIVE"), (true, "Stopped", "SHUTOFF"), (false, "Stopped", "SHUTOFF")]
     {
