@@ -42,6 +42,23 @@ impl ComputeService {
     }
 }
 
+/// A host that Nova can put VMs on: its `nova-compute` has told what it has, and it belongs to a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Hypervisor {
+    /// What the driver calls the host: the name of the node, in our deployments.
+    #[serde(rename = "hypervisor_hostname")]
+    pub host: String,
+    /// As [`ComputeService::state`] of its `nova-compute`.
+    pub state: String,
+}
+
+impl Hypervisor {
+    /// Whether the heartbeats of its `nova-compute` come.
+    pub fn is_up(&self) -> bool {
+        self.state == "up"
+    }
+}
+
 /// Nova as one user sees it.
 #[derive(Debug, Clone)]
 pub struct Compute {
@@ -57,6 +74,13 @@ impl Compute {
     pub async fn services(&self) -> Result<Vec<ComputeService>, Error> {
         let call = self.service.call(Method::GET, &["os-services"]).await?;
         self.service.send(&call).await?.member("services")
+    }
+
+    /// The hosts that have been mapped to a cell; for an administrator. One whose `nova-compute` is up can be missing here for as
+    /// long as nobody has looked for new hosts, and gets no VM.
+    pub async fn hypervisors(&self) -> Result<Vec<Hypervisor>, Error> {
+        let call = self.service.call(Method::GET, &["os-hypervisors"]).await?;
+        self.service.send(&call).await?.member("hypervisors")
     }
 
     /// Whether there is any server, of whatever project; for an administrator. Deleted ones don't count.

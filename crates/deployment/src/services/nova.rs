@@ -128,7 +128,9 @@ impl Service for Nova {
             let services = nova.services().await?;
             let up = |binary: &str| services.iter().filter(|s| s.is_up() && s.binary == binary).count();
             probe::one_up(["nova-conductor", "nova-scheduler"].map(|binary| (binary, up(binary))))?;
-            probe::up_on(scene.nodes, [("nova-compute", up("nova-compute"))])
+            // one that is up but not in a cell yet gets no VM
+            let hypervisors = nova.hypervisors().await?.iter().filter(|h| h.is_up()).count();
+            probe::up_on(scene.nodes, [("nova-compute", up("nova-compute")), ("hypervisors", hypervisors)])
         }
         .boxed()
     }

@@ -28,6 +28,17 @@ async fn heartbeats_of_novas_services_are_read() {
 }
 
 #[tokio::test]
+async fn hypervisors_are_read() {
+    let cloud = Cloud::start().await;
+    let hypervisor = |host: &str, state: &str| json!({"id": "e3b0c442-98fc-4c14-9afb-f4c8996fb924", "hypervisor_hostname": host, "state": state, "status": "enabled"});
+    let body = json!({"hypervisors": [hypervisor("node1", "up"), hypervisor("node2", "down")]});
+    cloud.answer("GET", "/v2.1/os-hypervisors", at_microversion().set_body_json(body)).await;
+    let hypervisors = cloud.client().compute().hypervisors().await.unwrap();
+    let found: Vec<_> = hypervisors.iter().map(|h| (h.host.as_str(), h.is_up())).collect();
+    assert_eq!(found, [("node1", true), ("node2", false)]);
+}
+
+#[tokio::test]
 async fn servers_of_all_projects_are_asked_for() {
     for (servers, expected) in [(json!([]), false), (json!([{"id": "x", "name": "vm"}]), true)] {
         let cloud = Cloud::start().await;
