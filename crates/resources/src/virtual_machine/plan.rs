@@ -1,6 +1,6 @@
 //! What has to be done with a server so that it does what it is to do.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kupenstack_api::{
     HasConditions,
     resources::{Flavor, PowerState, RestartPolicy, VirtualMachine},
@@ -16,6 +16,10 @@ pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
 
 /// Reason of a VM that Nova did not resize.
 pub(super) const NOT_RESIZED: &str = "ResizeFailed";
+
+/// Nova finds a host for a server, or none, within seconds. One that has had neither for so long it has lost: whoever was to find a
+/// host died with the database or the broker, and Nova itself never looks at it again.
+const LOST: SignedDuration = SignedDuration::from_mins(10);
 
 /// Reason of a VM whose server others delete.
 const LOSS: &str = "Vanishing";
@@ -82,6 +86,13 @@ pub(super) fn is_resting(server: &Server) -> bool {
     server.task_state.is_none() && under_way(&server.status).is_none()
 }
 
+/// Whether Nova has forgotten that a server is to be made. Of those that it does not know in any cell it says that they changed just
+/// now, so that only their beginning tells.
+pub(super) fn is_lost(server: &Server, now: Timestamp) -> bool {
+    let has_no_host = server.status == "BUILD" && server.task_state.as_deref() == Some("scheduling");
+    has_no_host && server.created.parse().is_ok_and(|created: Timestamp| now.duration_since(created) > LOST)
+}
+
 /// The word for a state that is none to stay in.
 fn under_way(state: &str) -> Option<&'static str> {
     Some(match state {
@@ -115,6 +126,9 @@ pub(super) fn of(target: &Target<VirtualMachine>, server: &Server, now: Timestam
 fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: Timestamp) -> Plan {
     if server.status == "VERIFY_RESIZE" && server.task_state.is_none() {
         return Plan::Act(ServerAction::ConfirmResize, "Resizing");
+    }
+    if is_lost(server, now) {
+        return failed(vm, server, now, None);
     }
     if let Some(doing) = &server.task_state {
         return Plan::Wait(match doing.as_str() {

@@ -18,7 +18,9 @@ const STEADY: SignedDuration = SignedDuration::from_mins(10);
 /// When a server failed or stopped. The same failure is told by the same time, however old what is known of it is.
 pub(super) fn failed_at(server: &Server) -> Option<Timestamp> {
     let fault = server.fault.as_ref().filter(|_| server.status == "ERROR");
-    fault.map_or(&server.updated, |fault| &fault.created).parse().ok()
+    // one that never got a host fails for that from its beginning
+    let since = if server.status == "BUILD" { &server.created } else { &server.updated };
+    fault.map_or(since, |fault| &fault.created).parse().ok()
 }
 
 /// Whether the status has taken in that the server failed.

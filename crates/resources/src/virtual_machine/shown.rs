@@ -90,7 +90,7 @@ pub(super) fn outcome(
 
 fn back_off(server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> Outcome {
     let wait = restart::wait(status, now);
-    let cure = if server.status == "ERROR" && server.launched.is_none() { "made anew" } else { "started again" };
+    let cure = if server.status != "SHUTOFF" && server.launched.is_none() { "made anew" } else { "started again" };
     let when = if wait.is_zero() { "now".to_owned() } else { format!("after {} s", wait.as_secs().max(1)) };
     Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(server)))
         .within(wait.max(Duration::from_millis(100)))
@@ -99,6 +99,12 @@ fn back_off(server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> O
 fn doing(server: &Server) -> String {
     match &server.task_state {
         Some(task) => format!("server {} is {}, {task}", server.id, server.status),
+        None if server.status == "BUILD" => {
+            format!(
+                "Nova has found no host for server {}, nor said that there is none, since {}",
+                server.id, server.created
+            )
+        }
         None => format!("server {} is {}", server.id, server.status),
     }
 }
@@ -106,6 +112,12 @@ fn doing(server: &Server) -> String {
 fn why(server: &Server) -> String {
     match &server.fault {
         Some(fault) => format!("Nova says: {} (code {})", fault.message.trim(), fault.code),
+        None if server.status == "BUILD" => {
+            format!(
+                "Nova has found no host for server {}, nor said that there is none, since {}",
+                server.id, server.created
+            )
+        }
         None => format!("server {} is {}", server.id, server.status),
     }
 }

@@ -152,3 +152,21 @@ async fn garm_79_a_server_that_was_made_while_its_answer_failed_is_the_only_one(
     tenant.ready::<VirtualMachine>("lied").await;
     only(&tenant).await;
 }
+
+/// Its conductor died with the database when it was about to choose a host: seen on a real Nova, which shows such a server as being
+/// built for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_nova_forgets_to_place_is_made_anew() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "forgotten", json!({})).await;
+    let first = tenant.ready::<VirtualMachine>("forgotten").await;
+    let now = tenant.world.sim.clock().now();
+    meddle(tenant.world, &id(&first), |server| {
+        (server.vm_state, server.task_state) = ("building", Some("scheduling"));
+        (server.host, server.launched_at, server.created_at) = (None, None, now - Duration::from_mins(11));
+    });
+    let again = until(tenant.api(), "forgotten", |vm: &VirtualMachine| is_ready(vm) && id(vm) != id(&first)).await;
+    assert_eq!(again.status.unwrap().restarts, 1);
+    only(&tenant).await;
+}

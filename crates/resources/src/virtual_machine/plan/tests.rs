@@ -1,3 +1,4 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kupenstack_api::resources::DRIFT;
 use rstest::rstest;
@@ -57,6 +58,22 @@ fn plan(vm: &VirtualMachine, server: &Server) -> Plan {
 fn what_was_just_declared_is_asked_for(#[case] wanted: &str, #[case] state: &str, #[case] expected: Plan) {
     let vm = vm(&json!({"powerState": wanted}), "former Running");
     assert_eq!(plan(&vm, &server(state, &json!({}))), expected);
+}
+
+/// As a real Nova shows what its conductor was about to place when the database died.
+#[rstest]
+#[case::just_asked_for("2025-12-31T23:59:00Z", "Building", Plan::Wait("Building"))]
+#[case::forgotten("2025-12-31T23:50:00Z", "Building", Plan::Note)]
+#[case::is_to_be_made_anew("2025-12-31T23:50:00Z", "CrashLoopBackOff", Plan::Replace)]
+fn what_nova_has_forgotten_to_place_is_made_anew(#[case] asked: &str, #[case] reason: &str, #[case] expected: Plan) {
+    let mut vm = vm(&json!({}), reason);
+    let status = vm.status.as_mut().unwrap();
+    status.failed_at = (reason == BACK_OFF).then(|| Time(asked.parse().unwrap()));
+    let but = json!({"OS-EXT-STS:task_state": "scheduling", "OS-SRV-USG:launched_at": null, "created": asked, "updated": NOW});
+    assert_eq!(plan(&vm, &server("BUILD", &but)), expected);
+    let placed =
+        json!({"OS-EXT-STS:task_state": "spawning", "OS-SRV-USG:launched_at": null, "created": asked, "updated": NOW});
+    assert_eq!(plan(&vm, &server("BUILD", &placed)), Plan::Wait("Building"), "a large image takes its time");
 }
 
 #[rstest]
