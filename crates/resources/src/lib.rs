@@ -39,7 +39,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
-    channel::mpsc::{self, UnboundedReceiver},
+    channel::mpsc::{self, UnboundedReceiver, UnboundedSender},
     future::BoxFuture,
 };
 use kupenstack_api::resources::{
@@ -101,6 +101,8 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let routers = Census::start(&cloud, context, settings.observe_every);
     let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
+    let vm_calls = mpsc::unbounded();
+    let vms = VirtualMachineActuator::new(context.client.clone(), vm_calls.0.clone())?;
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
@@ -115,7 +117,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
         kind(&cloud, &directory, &routers, NeutronActuator::<Router>::new(), context),
         kind(&cloud, &directory, &floating_ips, NeutronActuator::<FloatingIP>::new(), context),
-        kind(&cloud, &directory, &servers, VirtualMachineActuator::new(context.client.clone()), context),
+        called(&cloud, &directory, &servers, vms, vm_calls, context),
     ])
 }
 
@@ -127,8 +129,22 @@ fn kind<A: Actuator>(
     actuator: A,
     context: &Context,
 ) -> Named {
+    called(cloud, directory, census, actuator, mpsc::unbounded(), context)
+}
+
+/// Objects that are to be looked at: where to send them, and where they come.
+type Calls<K> = (UnboundedSender<ObjectRef<K>>, UnboundedReceiver<ObjectRef<K>>);
+
+/// The controller of one resource kind, whose actuator may call objects too.
+fn called<A: Actuator>(
+    cloud: &Arc<Cloud>,
+    directory: &Arc<Directory>,
+    census: &Arc<Census<A::Resource>>,
+    actuator: A,
+    (calls, called): Calls<A::Kind>,
+    context: &Context,
+) -> Named {
     census.announce();
-    let (calls, called) = mpsc::unbounded();
     let registration = directory.register::<A>(calls.clone());
     let flow = Flow::new(Arc::clone(cloud), Arc::clone(directory), Arc::clone(census), actuator, calls, context);
     let controller = run(flow, called, context.clone());

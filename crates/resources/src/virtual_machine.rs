@@ -6,12 +6,13 @@
 
 mod listed;
 mod plan;
+mod probe;
 mod restart;
 mod shown;
 mod user_data;
 mod wanted;
 
-use futures::{FutureExt, TryStreamExt};
+use futures::{FutureExt, TryStreamExt, channel::mpsc::UnboundedSender};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kupenstack_api::resources::{
@@ -20,9 +21,12 @@ use kupenstack_api::resources::{
 };
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{ErrorKind, Server, ServerAction, ServerFilter};
-use kupenstack_runtime::Failure;
+use kupenstack_runtime::{Failure, ObjectRef};
 
-use self::plan::{Plan, Prior};
+use self::{
+    plan::{Plan, Prior},
+    probe::Probes,
+};
 use crate::{
     actuator::{Actuator, Progress, Step, Target},
     needs::{
@@ -37,12 +41,16 @@ use crate::{
 /// Keeps servers in Nova.
 pub(crate) struct VirtualMachineActuator {
     kubernetes: kube::Client,
+    probes: Probes,
 }
 
 impl VirtualMachineActuator {
-    /// Reads user data with `kubernetes`.
-    pub(crate) fn new(kubernetes: kube::Client) -> Self {
-        Self { kubernetes }
+    /// Reads user data with `kubernetes`, and sends to `calls` the objects whose VMs begin or cease to answer.
+    pub(crate) fn new(
+        kubernetes: kube::Client,
+        calls: UnboundedSender<ObjectRef<VirtualMachine>>,
+    ) -> Result<Self, Failure> {
+        Ok(Self { kubernetes, probes: Probes::new(calls)? })
     }
 
     /// Makes the server, once nothing is left of one that failed.
@@ -190,6 +198,12 @@ impl Actuator for VirtualMachineActuator {
         if Prior::of(&target.object).had_lost(server) {
             restart::count(&target.object.status.clone().unwrap_or_default(), status, None, now);
         }
-        shown::outcome(&target.object, server, &plan, status, now)
+        let objection =
+            (plan == Plan::Keep("Running")).then(|| self.probes.objection(&target.object, server)).flatten();
+        objection.unwrap_or_else(|| shown::outcome(&target.object, server, &plan, status, now))
+    }
+
+    fn passed(&self, uid: &str) {
+        self.probes.passed(uid);
     }
 }

@@ -8,6 +8,7 @@ mod image;
 mod key_pair;
 mod network;
 mod port;
+mod readiness_probe;
 mod router;
 mod security_group;
 mod shared;
@@ -24,6 +25,7 @@ pub use image::{Image, ImageAdoption, ImageFilter, ImageFormat, ImageSpec, Image
 pub use key_pair::{KeyPair, KeyPairSpec, KeyPairStatus};
 pub use network::{Network, NetworkSpec, NetworkStatus};
 pub use port::{AllowedAddress, Port, PortAddress, PortSpec, PortStatus};
+pub use readiness_probe::{HttpGetProbe, ProbeScheme, ReadinessProbe, TcpSocketProbe};
 pub use router::{ConnectedSubnet, Router, RouterInterface, RouterSpec, RouterStatus};
 pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGroupSpec, SecurityGroupStatus};
 pub use shared::{Adoption, DeletionPolicy, ResourceKind};

@@ -132,6 +132,10 @@ pub struct VirtualMachineSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
 
+    /// What has to be answered, at its floating IP, before the VM is ready. When absent, a VM that runs is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness_probe: Option<super::ReadinessProbe>,
+
     /// What becomes of the server in Nova when this object is deleted. When absent, `Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
@@ -340,6 +344,7 @@ fn phase(conditions: &[Condition]) -> Option<&str> {
         "Deleting" | "InUse" => "Terminating",
         "ResizeFailed" => "Resizing",
         "Vanishing" => "Restarting",
+        "NotAnswering" => "Running",
         own if OWN.contains(&own) => own,
         _ => "Pending",
     })

@@ -16,15 +16,20 @@ use crate::{
 
 /// An external network of a namespace's name, which is in Neutron.
 pub(crate) async fn outside(tenant: &Tenant<'_>) -> Api<ExternalNetwork> {
+    outside_of(tenant, "203.0.113").await
+}
+
+/// As [`outside`], of the network with these first three bytes.
+pub(crate) async fn outside_of(tenant: &Tenant<'_>, net: &str) -> Api<ExternalNetwork> {
     let (now, network) = (tenant.world.sim.clock().now(), outside_id(tenant));
     {
         let mut cloud = tenant.world.sim.cloud();
         let admin = cloud.keystone.find("projects", "admin").unwrap().id.clone();
         let neutron = &mut cloud.neutron;
         neutron.add(now, "networks", &network, &admin, json!({"name": tenant.name, "router:external": true}));
-        let pools = json!([{"start": "203.0.113.10", "end": "203.0.113.99"}]);
-        let subnet = json!({"network_id": network, "ip_version": 4, "cidr": "203.0.113.0/24", "enable_dhcp": false,
-            "gateway_ip": "203.0.113.1", "allocation_pools": pools});
+        let pools = json!([{"start": format!("{net}.10"), "end": format!("{net}.99")}]);
+        let subnet = json!({"network_id": network, "ip_version": 4, "cidr": format!("{net}.0/24"), "enable_dhcp": false,
+            "gateway_ip": format!("{net}.1"), "allocation_pools": pools});
         neutron.add(now, "subnets", &format!("{network}-subnet"), &admin, subnet);
     }
     let networks = Api::<ExternalNetwork>::all(tenant.client.clone());
