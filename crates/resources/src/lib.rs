@@ -23,6 +23,7 @@ mod neutron;
 mod observe;
 mod own_secrets;
 mod parts;
+mod placement;
 mod port;
 mod projects;
 mod queue;
@@ -61,6 +62,7 @@ use crate::{
     key_pair::KeyPairActuator,
     neutron::NeutronActuator,
     observe::{Census, Listed},
+    placement::Placement,
     virtual_machine::VirtualMachineActuator,
 };
 
@@ -83,7 +85,7 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects` and one for each kind, none of them running yet. Has to be called
+/// The controllers of this crate, one for each kind and those for what is no kind of ours, none of them running yet. Has to be called
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
@@ -101,12 +103,15 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let routers = Census::start(&cloud, context, settings.observe_every);
     let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
+    let placement = Placement::new(&cloud, &directory);
+    let virtual_machines = VirtualMachineActuator::new(context.client.clone(), &placement);
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
+        ("aggregates", Arc::clone(&placement).run(settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &directory, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
-        kind(&cloud, &directory, &flavors, FlavorActuator, context),
+        kind(&cloud, &directory, &flavors, FlavorActuator::new(&placement), context),
         kind(&cloud, &directory, &key_pairs, KeyPairActuator::new(context.client.clone()), context),
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
         kind(&cloud, &directory, &networks, NeutronActuator::<ExternalNetwork>::new(), context),
@@ -115,7 +120,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
         kind(&cloud, &directory, &routers, NeutronActuator::<Router>::new(), context),
         kind(&cloud, &directory, &floating_ips, NeutronActuator::<FloatingIP>::new(), context),
-        kind(&cloud, &directory, &servers, VirtualMachineActuator::new(context.client.clone()), context),
+        kind(&cloud, &directory, &servers, virtual_machines, context),
     ])
 }
 
@@ -148,6 +153,6 @@ async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::
     let turned = wake::objects(cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());
-    let controller = controller.listener(flow.directory().follow::<A>());
-    controller.run(Arc::new(flow), context).await;
+    let flow = Arc::new(flow);
+    controller.listener(flow.listener()).run(flow, context).await;
 }
