@@ -122,7 +122,11 @@ impl Placement {
         let offer = match found.answers.get(&wish) {
             Some(Answer::Offered(offer)) => offer,
             Some(Answer::Lacking(outcome)) => return Err(outcome.clone()),
-            None => return Err(found.trouble.clone().unwrap_or_else(wait)),
+            None => {
+                // the project may have come since
+                self.news.notify_one();
+                return Err(found.trouble.clone().unwrap_or_else(wait));
+            }
         };
         match project {
             Some(project) if offer.projects.contains(project) => Ok(offer.id.clone()),
@@ -131,7 +135,6 @@ impl Placement {
                 Err(Outcome::waiting("Forbidden", message).within(LOOK))
             }
             _ => {
-                // the project has come since
                 self.news.notify_one();
                 Err(wait())
             }
@@ -237,7 +240,9 @@ impl Placement {
         let wanted = {
             let known = lock(&self.wishes);
             let wishes = wishes.into_iter().map(|(wish, namespaces)| (wish, self.projects(&namespaces)));
-            Wanted::of(&cluster, wishes.collect(), &nodes, |name| known.flavor(name))
+            // nothing is made for those that have no project yet
+            let wishes = wishes.filter(|(_, projects)| !projects.is_empty()).collect();
+            Wanted::of(&cluster, wishes, &nodes, |name| known.flavor(name))
         };
         self.withdraw(&wanted);
         let answers = round::settle(&compute, present, &wanted, &mut memory.admitted).await?;

@@ -136,11 +136,8 @@ pub struct VirtualMachineSpec {
         "maxProperties" = 16,
         "additionalProperties" = {"type": "string", "maxLength": 63, "pattern": "^(([A-Za-z0-9][A-Za-z0-9_.-]*)?[A-Za-z0-9])?$"},
         "x-kubernetes-validations" = [{
-            "rule": "self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?([A-Za-z0-9][A-Za-z0-9_.-]*)?[A-Za-z0-9]$'))",
-            "message": "a key is that of a label: an optional prefix and a slash, then letters, digits and - _ . between letters or digits"
-        }, {
-            "rule": "self.all(key, key.split('/')[size(key.split('/')) - 1].size() <= 63)",
-            "message": "the name in a key has at most 63 characters"
+            "rule": "self.all(key, key.size() <= 317 && key.matches('^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",
+            "message": "a key is that of a label: a prefix and a slash or none, then at most 63 letters, digits and - _ . between letters or digits"
         }]
     ))]
     pub node_selector: BTreeMap<String, String>,
