@@ -16,6 +16,8 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// Type of the condition that says whether a service answers requests, as declared or not.
 pub const AVAILABLE: &str = "Available";
+/// Type of the condition that is false while something is not as declared which is left as it is.
+pub const UP_TO_DATE: &str = "UpToDate";
 /// Type of the condition that is true while only a person can help.
 pub const STALLED: &str = "Stalled";
 

@@ -1,6 +1,8 @@
-//! Nova: servers, flavors and key pairs, and its own services.
+//! Nova: servers, flavors, key pairs and host aggregates, and its own services.
 
+mod aggregate;
 mod flavor;
+mod flavor_access;
 mod key_pair;
 mod server;
 mod server_action;
@@ -9,6 +11,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use aggregate::Aggregate;
 pub use flavor::{Flavor, NewFlavor};
 pub use key_pair::KeyPair;
 pub use server::{NewServer, Server, ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
@@ -81,6 +84,13 @@ impl Compute {
     pub async fn hypervisors(&self) -> Result<Vec<Hypervisor>, Error> {
         let call = self.service.call(Method::GET, &["os-hypervisors"]).await?;
         self.service.send(&call).await?.member("hypervisors")
+    }
+
+    /// The names of the hosts that run servers; for an administrator.
+    pub async fn compute_hosts(&self) -> Result<Vec<String>, Error> {
+        let call = self.service.call(Method::GET, &["os-services"]).await?.query(&[("binary", "nova-compute")]);
+        let services: Vec<ComputeService> = self.service.send(&call).await?.member("services")?;
+        Ok(services.into_iter().map(|service| service.host).collect())
     }
 
     /// Whether there is any server, of whatever project; for an administrator. Deleted ones don't count.

@@ -29,8 +29,8 @@ pub use cache::ClientCache;
 pub use call::CallName;
 pub use client::Client;
 pub use compute::{
-    Compute, ComputeService, Flavor, Hypervisor, KeyPair, NewFlavor, NewServer, Server, ServerAction, ServerAddress,
-    ServerChanges, ServerFault, ServerFilter, ServerFlavor,
+    Aggregate, Compute, ComputeService, Flavor, Hypervisor, KeyPair, NewFlavor, NewServer, Server, ServerAction,
+    ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor,
 };
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};

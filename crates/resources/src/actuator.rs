@@ -7,7 +7,7 @@ use kube::Resource;
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_core::Outcome;
 use kupenstack_openstack::Client;
-use kupenstack_runtime::Failure;
+use kupenstack_runtime::{Failure, Told};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -120,6 +120,9 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// dropped at any point; it tells its `progress`, and the identifier as soon as there is one.
     fn create<'a>(&'a self, target: &'a Target<Self::Kind>, progress: &'a dyn Progress) -> Step<'a, Self::Resource>;
 
+    /// All that is told of the objects of the kind, before any pass sees it. It must not wait for anything.
+    fn heard(&self, _: &Told<'_, Self::Kind>) {}
+
     /// A pass over the object with this UID is over, whatever it came to: what is kept for the object and was not asked
     /// for in it is not wanted any more.
     fn passed(&self, _: &str) {}
@@ -132,6 +135,11 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// still use it.
     fn delete<'a>(&'a self, target: &'a Target<Self::Kind>, resource: &'a Self::Resource) -> Step<'a, ()>;
 
+    /// What the status says beside that, as a condition which is there only while it is so.
+    fn aside(&self, _: &Target<Self::Kind>, _: &Self::Resource) -> Aside {
+        Aside::None
+    }
+
     /// Tells what users look for in the status, and whether the resource is as declared.
     fn report(
         &self,
@@ -139,6 +147,23 @@ pub(crate) trait Actuator: Send + Sync + 'static {
         resource: &Self::Resource,
         status: &mut <Self::Kind as ResourceKind>::Status,
     ) -> Outcome;
+}
+
+/// What an object's status says beside what a pass came to.
+pub(crate) enum Aside {
+    /// What it says already: nothing is known of it now.
+    AsBefore,
+    /// Nothing.
+    None,
+    /// That this is not so, and why.
+    Not {
+        /// The type of the condition.
+        kind: &'static str,
+        /// One `CamelCase` word.
+        reason: &'static str,
+        /// What is otherwise, and what to do.
+        message: String,
+    },
 }
 
 /// Where a long creation tells how far it is.

@@ -88,12 +88,12 @@ impl Directory {
         move |told| match told {
             Told::Listing => shown.clear(),
             Told::There(meta, object) => {
-                let key = key::<A::Kind>(meta);
+                let key = Key::of_meta::<A::Kind>(meta);
                 directory.put(&key, entry::<A>(meta, object));
                 shown.insert(key);
             }
             Told::Gone(meta) => {
-                directory.remove(&key::<A::Kind>(meta));
+                directory.remove(&Key::of_meta::<A::Kind>(meta));
             }
             Told::Listed => {
                 directory.keep(A::Kind::KIND, &std::mem::take(&mut shown));
@@ -146,6 +146,11 @@ impl Directory {
             Some(Chore::Remove(key.clone(), state.kinds.get(key.kind)?.resource.clone(), owned))
         };
         unwanted.filter_map(remove).collect()
+    }
+
+    /// Has objects looked at.
+    pub(crate) fn wake(&self, keys: &[Key]) {
+        self.state().wake(keys.iter());
     }
 
     /// Waits for the first list of these kinds; of those that nobody keeps in this process there is none to wait for.
@@ -313,11 +318,6 @@ fn named(key: &Key, user: &Key, is_leaving: bool) -> String {
     let place = if user.place == key.place { String::new() } else { format!(" in namespace {}", user.place) };
     let leaving = if is_leaving { ", which is being deleted" } else { "" };
     format!("{user}{place}{leaving}")
-}
-
-fn key<K: Kind>(meta: &ObjectMeta) -> Key {
-    let text = |value: &Option<String>| value.as_deref().unwrap_or_default().into();
-    Key { kind: K::KIND, place: text(&meta.namespace), name: text(&meta.name) }
 }
 
 /// An object that we have let go has nothing any more and uses nothing, however long others keep it.

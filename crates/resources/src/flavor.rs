@@ -3,19 +3,32 @@
 mod listed;
 mod wanted;
 
+use std::sync::Arc;
+
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use kupenstack_api::resources::{Flavor, FlavorStatus};
 use kupenstack_core::{Outcome, reason};
-use kupenstack_openstack::{self as openstack, Error, ErrorKind};
+use kupenstack_openstack::{self as openstack, Compute, Error, ErrorKind};
+use kupenstack_runtime::Told;
 
-use self::wanted::Wanted;
+pub(crate) use self::wanted::Wanted;
 use crate::{
     actuator::{Actuator, Progress, Step, Target},
+    placement::Placement,
     stop::Stop,
 };
 
 /// Keeps flavors in Nova. One is ours if and only if it has the object's own identifier: nobody else comes to choose it.
-pub(crate) struct FlavorActuator;
+pub(crate) struct FlavorActuator {
+    placement: Arc<Placement>,
+}
+
+impl FlavorActuator {
+    /// Tells `placement` what flavors are declared, of which others are derived.
+    pub(crate) fn new(placement: &Arc<Placement>) -> Self {
+        Self { placement: Arc::clone(placement) }
+    }
+}
 
 async fn make(target: &Target<Flavor>, progress: &dyn Progress) -> Result<openstack::Flavor, Stop> {
     let wanted = Wanted::of(&target.object, &target.mark)?;
@@ -48,12 +61,36 @@ async fn taken(target: &Target<Flavor>, wanted: &Wanted<'_>, refusal: Error) -> 
     }
 }
 
+/// The steps that set what can be set.
+pub(crate) fn updates<'a>(compute: &Compute, wanted: &Wanted<'_>, flavor: &'a openstack::Flavor) -> Vec<Step<'a, ()>> {
+    let id = flavor.id.as_str();
+    let mut steps: Vec<Step<'a, ()>> = Vec::new();
+    if let Some(description) = wanted.description_to_set(flavor).map(ToOwned::to_owned) {
+        let compute = compute.clone();
+        steps.push(async move { Ok(compute.describe_flavor(id, &description).await.map(drop)?) }.boxed());
+    }
+    let specs = wanted.extra_specs_to_set(flavor);
+    if !specs.is_empty() {
+        let compute = compute.clone();
+        steps.push(async move { Ok(compute.set_extra_specs(id, &specs).await?) }.boxed());
+    }
+    for name in wanted.extra_specs_to_remove(flavor) {
+        let compute = compute.clone();
+        steps.push(async move { Ok(compute.remove_extra_spec(id, name).await.map(drop)?) }.boxed());
+    }
+    steps
+}
+
 impl Actuator for FlavorActuator {
     type Kind = Flavor;
     type Resource = openstack::Flavor;
 
     const NAME: &'static str = "flavor";
     const CONCURRENCY: u16 = 8;
+
+    fn heard(&self, told: &Told<'_, Flavor>) {
+        self.placement.heard_of_flavor(told);
+    }
 
     fn observe<'a>(&'a self, target: &'a Target<Flavor>) -> Step<'a, Option<openstack::Flavor>> {
         async move { Ok(target.client.compute().get_flavor(&target.own_id).await?) }.boxed()
@@ -68,22 +105,7 @@ impl Actuator for FlavorActuator {
             Ok(wanted) => wanted,
             Err(blocked) => return vec![futures::future::err(blocked.into()).boxed()],
         };
-        let (compute, id) = (target.client.compute(), flavor.id.as_str());
-        let mut steps: Vec<Step<'a, ()>> = Vec::new();
-        if let Some(description) = wanted.description_to_set(flavor).map(ToOwned::to_owned) {
-            let compute = compute.clone();
-            steps.push(async move { Ok(compute.describe_flavor(id, &description).await.map(drop)?) }.boxed());
-        }
-        let specs = wanted.extra_specs_to_set(flavor);
-        if !specs.is_empty() {
-            let compute = compute.clone();
-            steps.push(async move { Ok(compute.set_extra_specs(id, &specs).await?) }.boxed());
-        }
-        for name in wanted.extra_specs_to_remove(flavor) {
-            let compute = compute.clone();
-            steps.push(async move { Ok(compute.remove_extra_spec(id, name).await.map(drop)?) }.boxed());
-        }
-        steps
+        updates(&target.client.compute(), &wanted, flavor)
     }
 
     fn delete<'a>(&'a self, target: &'a Target<Flavor>, flavor: &'a openstack::Flavor) -> Step<'a, ()> {

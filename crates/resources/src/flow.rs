@@ -14,7 +14,7 @@ use futures::{FutureExt, channel::mpsc::UnboundedSender, future::BoxFuture};
 use kube::{Api, Resource, ResourceExt, runtime::events::EventType};
 use kupenstack_api::{FINALIZER, resources::ResourceKind};
 use kupenstack_core::{Outcome, reason};
-use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, apply};
+use kupenstack_runtime::{Context, Events, Failure, ObjectRef, Reconcile, Told, apply};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::settled::ignores_drift;
@@ -77,8 +77,13 @@ impl<A: Actuator> Flow<A> {
         &self.census
     }
 
-    pub(crate) fn directory(&self) -> &Arc<Directory> {
-        &self.directory
+    /// What is to be told of the kind's objects, as its controller hears of them.
+    pub(crate) fn listener(self: &Arc<Self>) -> impl FnMut(Told<'_, A::Kind>) + Send + 'static {
+        let (flow, mut follow) = (Arc::clone(self), self.directory.follow::<A>());
+        move |told| {
+            flow.actuator.heard(&told);
+            follow(told);
+        }
     }
 
     async fn pass(&self, object: Arc<A::Kind>) -> Result<Outcome, Failure> {
@@ -192,7 +197,9 @@ impl<A: Actuator> Flow<A> {
 
     /// Shows a resource. However it is, the object is not as declared before all that it needs is there.
     async fn observed(&self, report: &Report<A::Kind>, target: &Target<A::Kind>, resource: &A::Resource) -> Outcome {
-        let outcome = report.observed(resource.id(), |status| self.actuator.report(target, resource, status)).await;
+        let aside = self.actuator.aside(target, resource);
+        let describe = |status: &mut _| self.actuator.report(target, resource, status);
+        let outcome = report.observed(resource.id(), aside, describe).await;
         target.needs.met().err().unwrap_or(outcome)
     }
 

@@ -23,6 +23,7 @@ mod neutron;
 mod observe;
 mod own_secrets;
 mod parts;
+mod placement;
 mod port;
 mod projects;
 mod queue;
@@ -39,7 +40,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
-    channel::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    channel::mpsc::{self, UnboundedReceiver},
     future::BoxFuture,
 };
 use kupenstack_api::resources::{
@@ -61,6 +62,7 @@ use crate::{
     key_pair::KeyPairActuator,
     neutron::NeutronActuator,
     observe::{Census, Listed},
+    placement::Placement,
     virtual_machine::VirtualMachineActuator,
 };
 
@@ -83,7 +85,7 @@ pub struct Settings {
 /// A controller by its name, as a future that ends with the context.
 pub type Named = (&'static str, BoxFuture<'static, ()>);
 
-/// The controllers of this crate, `projects` and one for each kind, none of them running yet. Has to be called
+/// The controllers of this crate, one for each kind and those for what is no kind of ours, none of them running yet. Has to be called
 /// within a tokio runtime, with a crypto provider for TLS installed. Fails when the folder for images can't be used.
 pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>, Failure> {
     let cloud = Cloud::start(context, &settings.operator_namespace);
@@ -101,14 +103,15 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let routers = Census::start(&cloud, context, settings.observe_every);
     let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
-    let vm_calls = mpsc::unbounded();
-    let vms = VirtualMachineActuator::new(context.client.clone(), vm_calls.0.clone())?;
+    let placement = Placement::new(&cloud, &directory);
+    let virtual_machines = VirtualMachineActuator::new(context.client.clone(), &placement, &directory)?;
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
+        ("aggregates", Arc::clone(&placement).run(settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &directory, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
-        kind(&cloud, &directory, &flavors, FlavorActuator, context),
+        kind(&cloud, &directory, &flavors, FlavorActuator::new(&placement), context),
         kind(&cloud, &directory, &key_pairs, KeyPairActuator::new(context.client.clone()), context),
         kind(&cloud, &directory, &networks, NeutronActuator::<Network>::new(), context),
         kind(&cloud, &directory, &networks, NeutronActuator::<ExternalNetwork>::new(), context),
@@ -117,7 +120,7 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
         kind(&cloud, &directory, &ports, NeutronActuator::<Port>::new(), context),
         kind(&cloud, &directory, &routers, NeutronActuator::<Router>::new(), context),
         kind(&cloud, &directory, &floating_ips, NeutronActuator::<FloatingIP>::new(), context),
-        called(&cloud, &directory, &servers, vms, vm_calls, context),
+        kind(&cloud, &directory, &servers, virtual_machines, context),
     ])
 }
 
@@ -129,22 +132,8 @@ fn kind<A: Actuator>(
     actuator: A,
     context: &Context,
 ) -> Named {
-    called(cloud, directory, census, actuator, mpsc::unbounded(), context)
-}
-
-/// Objects that are to be looked at: where to send them, and where they come.
-type Calls<K> = (UnboundedSender<ObjectRef<K>>, UnboundedReceiver<ObjectRef<K>>);
-
-/// The controller of one resource kind, whose actuator may call objects too.
-fn called<A: Actuator>(
-    cloud: &Arc<Cloud>,
-    directory: &Arc<Directory>,
-    census: &Arc<Census<A::Resource>>,
-    actuator: A,
-    (calls, called): Calls<A::Kind>,
-    context: &Context,
-) -> Named {
     census.announce();
+    let (calls, called) = mpsc::unbounded();
     let registration = directory.register::<A>(calls.clone());
     let flow = Flow::new(Arc::clone(cloud), Arc::clone(directory), Arc::clone(census), actuator, calls, context);
     let controller = run(flow, called, context.clone());
@@ -164,6 +153,6 @@ async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::
     let turned = wake::objects(cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());
-    let controller = controller.listener(flow.directory().follow::<A>());
-    controller.run(Arc::new(flow), context).await;
+    let flow = Arc::new(flow);
+    controller.listener(flow.listener()).run(flow, context).await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_core::{Outcome, reason};
 
@@ -26,7 +26,18 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn of<K: Kind>(object: &K) -> Self {
-        Self { kind: K::KIND, place: place_of(object).into(), name: object.name_any().into() }
+        Self::named::<K>(&place_of(object), &object.name_any())
+    }
+
+    /// The object of kind `K` with this metadata.
+    pub(crate) fn of_meta<K: Kind>(meta: &ObjectMeta) -> Self {
+        let text = |value: &Option<String>| value.as_deref().unwrap_or_default().to_owned();
+        Self::named::<K>(&text(&meta.namespace), &text(&meta.name))
+    }
+
+    /// The object of kind `K` and this name.
+    pub(crate) fn named<K: Kind>(place: &str, name: &str) -> Self {
+        Self { kind: K::KIND, place: place.into(), name: name.into() }
     }
 }
 

@@ -12,45 +12,68 @@ mod shown;
 mod user_data;
 mod wanted;
 
-use futures::{FutureExt, TryStreamExt, channel::mpsc::UnboundedSender};
+use std::sync::Arc;
+
+use futures::{FutureExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kupenstack_api::resources::{
-    ClusterImage, Flavor, FloatingIP, FloatingIPSpec, Image, KeyPair, Port, PortSpec, ResourceKind, RestartPolicy,
-    VirtualMachine, VirtualMachineStatus,
+use kupenstack_api::{
+    HasConditions,
+    resources::{
+        ClusterImage, Flavor, FloatingIP, FloatingIPSpec, Image, KeyPair, Port, PortSpec, ResourceKind, RestartPolicy,
+        VirtualMachine, VirtualMachineStatus,
+    },
 };
 use kupenstack_core::Outcome;
 use kupenstack_openstack::{ErrorKind, Server, ServerAction, ServerFilter};
-use kupenstack_runtime::{Failure, ObjectRef};
+use kupenstack_runtime::{Failure, Told};
 
 use self::{
-    plan::{Plan, Prior},
+    plan::{Plan, Prior, Size},
     probe::Probes,
 };
 use crate::{
-    actuator::{Actuator, Progress, Step, Target},
+    actuator::{Actuator, Aside, Progress, Step, Target},
+    directory::Directory,
     needs::{
         Need,
         When::{FromTheStart, InTheEnd},
     },
     observe::{self, Listed},
     parts::Part,
+    placement::{Placement, SCHEDULING},
     stop::Stop,
 };
 
 /// Keeps servers in Nova.
 pub(crate) struct VirtualMachineActuator {
     kubernetes: kube::Client,
+    placement: Arc<Placement>,
     probes: Probes,
 }
 
 impl VirtualMachineActuator {
-    /// Reads user data with `kubernetes`, and sends to `calls` the objects whose VMs begin or cease to answer.
+    /// Reads user data with `kubernetes`. What VMs need to be on certain nodes comes from `placement`; those that begin or cease to
+    /// answer are looked at by `directory`.
     pub(crate) fn new(
         kubernetes: kube::Client,
-        calls: UnboundedSender<ObjectRef<VirtualMachine>>,
+        placement: &Arc<Placement>,
+        directory: &Arc<Directory>,
     ) -> Result<Self, Failure> {
-        Ok(Self { kubernetes, probes: Probes::new(calls)? })
+        Ok(Self { kubernetes, placement: Arc::clone(placement), probes: Probes::new(directory)? })
+    }
+
+    /// The flavor in Nova that a VM is to have.
+    fn flavor(&self, target: &Target<VirtualMachine>) -> Size {
+        let vm = &target.object;
+        if vm.spec.node_selector.is_empty() {
+            return target.needs.id_of::<Flavor>(&vm.spec.flavor).map(ToOwned::to_owned).ok_or(None);
+        }
+        self.placement.flavor_for(vm, target.owner.as_deref()).map_err(Some)
+    }
+
+    fn plan(&self, target: &Target<VirtualMachine>, server: &Server, now: Timestamp) -> Plan {
+        plan::of(&target.object, &self.flavor(target), server, now)
     }
 
     /// Makes the server, once nothing is left of one that failed.
@@ -67,9 +90,15 @@ impl VirtualMachineActuator {
                 format!("server {id} is gone, and restartPolicy is Never: delete this object, or change that");
             return Err(Outcome::blocked("Failed", message).into());
         }
+        let flavor = self.flavor(target).map_err(|lack| match lack {
+            // it comes at once, or tells why it does not
+            Some(wait) if wait.reason() == SCHEDULING && vm.conditions().is_empty() => Stop::Quiet(wait),
+            Some(wait) => wait.into(),
+            None => wanted::missing::<Flavor>(&vm.spec.flavor).into(),
+        })?;
         let user_data = user_data::read(&self.kubernetes, vm).await?;
         let compute = target.client.compute();
-        let id = compute.create_server(&wanted::new_server(target, user_data)?).await?;
+        let id = compute.create_server(&wanted::new_server(target, flavor, user_data)?).await?;
         let building = format!("Nova makes server {id}");
         progress.say("Building", building.clone());
         progress.created(&id).await?;
@@ -166,13 +195,17 @@ impl Actuator for VirtualMachineActuator {
         made.chain(floating).collect()
     }
 
+    fn heard(&self, told: &Told<'_, VirtualMachine>) {
+        self.placement.heard_of_vm(told);
+    }
+
     fn observe<'a>(&'a self, target: &'a Target<VirtualMachine>) -> Step<'a, Option<Server>> {
         find(target).boxed()
     }
 
     /// One that never came up is made anew when its time has come.
     fn is_whole(&self, target: &Target<VirtualMachine>, server: &Server) -> bool {
-        !matches!(plan::of(target, server, Timestamp::now()), Plan::Replace)
+        !matches!(self.plan(target, server, Timestamp::now()), Plan::Replace)
     }
 
     fn create<'a>(&'a self, target: &'a Target<VirtualMachine>, progress: &'a dyn Progress) -> Step<'a, Server> {
@@ -181,7 +214,7 @@ impl Actuator for VirtualMachineActuator {
 
     fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
         let mut steps = wanted::updates(target, server);
-        if let Plan::Act(action, _) = plan::of(target, server, Timestamp::now()) {
+        if let Plan::Act(action, _) = self.plan(target, server, Timestamp::now()) {
             steps.push(act(target, server, action).boxed());
         }
         steps
@@ -191,9 +224,23 @@ impl Actuator for VirtualMachineActuator {
         erase(target, server).boxed()
     }
 
+    fn aside(&self, target: &Target<VirtualMachine>, server: &Server) -> Aside {
+        let vm = &target.object;
+        if vm.spec.node_selector.is_empty() || !matches!(self.plan(target, server, Timestamp::now()), Plan::Keep(_)) {
+            return Aside::None;
+        }
+        // users are not told on which node a server is
+        let fits = server.host.as_ref().and_then(|node| Some((node, self.placement.fits(vm, node)?)));
+        match fits {
+            None => Aside::AsBefore,
+            Some((_, true)) => Aside::None,
+            Some((node, false)) => shown::misplaced(vm, node),
+        }
+    }
+
     fn report(&self, target: &Target<VirtualMachine>, server: &Server, status: &mut VirtualMachineStatus) -> Outcome {
         let now = Timestamp::now();
-        let plan = plan::of(target, server, now);
+        let plan = self.plan(target, server, now);
         shown::describe(&target.object, server, &plan, status);
         if Prior::of(&target.object).had_lost(server) {
             restart::count(&target.object.status.clone().unwrap_or_default(), status, None, now);

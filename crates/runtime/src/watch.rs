@@ -121,6 +121,11 @@ where
         known.wait_for(|known| *known).await.map(drop).map_err(|e| crate::Failure::new("WatchEnded", e))
     }
 
+    /// Whether the first full list has arrived.
+    pub fn is_ready(&self) -> bool {
+        *self.known.borrow()
+    }
+
     /// One object.
     pub fn get(&self, key: &ObjectRef<K>) -> Option<Arc<K>> {
         self.store.get(key)

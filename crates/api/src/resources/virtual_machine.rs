@@ -128,6 +128,20 @@ pub struct VirtualMachineSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_state: Option<PowerState>,
 
+    /// Labels that the node has which it runs on, in Kubernetes. As long as no node has them, it waits; when a node's labels change
+    /// later, it stays. Other labels have it resized, which moves it and stops it for a while. When absent, any node will do
+    /// (Nova has a host aggregate for each label, and asks for them by extra specs of a flavor that is derived from `flavor`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend(
+        "maxProperties" = 16,
+        "additionalProperties" = {"type": "string", "maxLength": 63, "pattern": "^(([A-Za-z0-9][A-Za-z0-9_.-]*)?[A-Za-z0-9])?$"},
+        "x-kubernetes-validations" = [{
+            "rule": "self.all(key, key.size() <= 317 && key.matches('^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",
+            "message": "a key is that of a label: a prefix and a slash or none, then at most 63 letters, digits and - _ . between letters or digits"
+        }]
+    ))]
+    pub node_selector: BTreeMap<String, String>,
+
     /// What becomes of it when it fails, stops by itself or vanishes. When absent, `Always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
@@ -225,7 +239,7 @@ pub enum RestartPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualMachineStatus {
-    /// `Ready`; `Reconciling` or `Stalled` while true.
+    /// `Ready`; `Reconciling` or `Stalled` while true; `UpToDate` while it is not, because the node's labels have changed.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Conditions,

@@ -227,6 +227,17 @@ async fn hypervisors_and_the_rest_of_nova_agree() {
     assert!(file(&rendered(Kind::Nova, spec).await, "nova-compute", "nova.conf").contains("virt_type = kvm\n"));
 }
 
+/// Nova's own filters, and the one that `nodeSelector` of VMs relies on.
+#[tokio::test]
+async fn vms_are_put_on_the_nodes_that_they_ask_for() {
+    let objects = rendered(Kind::Nova, json!({})).await;
+    let filters = "enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,\
+                   ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,AggregateInstanceExtraSpecsFilter\n";
+    assert!(file(&objects, "nova-etc", "nova.conf").contains(filters));
+    // it is the scheduler's business
+    assert!(!file(&objects, "nova-compute", "nova.conf").contains("enabled_filters"));
+}
+
 #[tokio::test]
 async fn each_file_of_libvirts_is_a_section() {
     let spec = json!({"conf": {"libvirt": {"listen_tcp": 1}, "qemu": {"max_files": 4096, "namespaces": ["mount"]}}});

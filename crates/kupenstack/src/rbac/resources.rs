@@ -7,6 +7,7 @@ const OURS: &str = "kupenstack.io";
 pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS, HANDOUTS] },
     Controller { name: "quotas", rights: &[CLOUD, NAMESPACES, EVENTS, QUOTAS] },
+    Controller { name: "aggregates", rights: &[CLOUD, NAMESPACES, NODES] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
@@ -82,6 +83,16 @@ const QUOTAS: &[Right] = &[Right {
     names: &[],
     verbs: READ,
     why: "what a namespace's project may have",
+}];
+
+/// Which VMs and flavors there are, the controllers of these tell it.
+const NODES: &[Right] = &[Right {
+    scope: Scope::Cluster,
+    group: "",
+    resources: &["nodes"],
+    names: &[],
+    verbs: &["list", "watch"],
+    why: "the labels of nodes, which VMs ask for",
 }];
 
 const EVENTS_IN_DEFAULT: &[Right] = &[Right {

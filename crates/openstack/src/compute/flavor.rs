@@ -107,6 +107,12 @@ impl Compute {
         self.service.clone().survey(FLAVORS, everything())
     }
 
+    /// Every flavor that is not public, for an administrator, as [`survey_flavors`](Self::survey_flavors) gives them all.
+    pub fn survey_private_flavors(&self) -> impl Stream<Item = Result<Flavor, Error>> + Send + use<> {
+        let query = vec![("is_public", "false".to_owned()), ("limit", LARGEST_PAGE.to_string())];
+        self.service.clone().survey(FLAVORS, query)
+    }
+
     /// Makes a flavor. An id or a name that is taken is a conflict.
     pub async fn create_flavor(&self, flavor: &NewFlavor) -> Result<Flavor, Error> {
         self.service.post(&["flavors"], &json!({"flavor": flavor.body()})).await?.member("flavor")

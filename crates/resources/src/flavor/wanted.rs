@@ -9,7 +9,7 @@ use kupenstack_openstack::{self as openstack, NewFlavor};
 
 /// The flavor that an object declares.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     pub(super) name: String,
     vcpus: u32,
     /// MiB.
@@ -33,7 +33,7 @@ const GIBI: u32 = 30;
 
 impl<'a> Wanted<'a> {
     /// Reads the object. What can't be is told by its field; the schema lets nothing of it through.
-    pub(super) fn of(flavor: &'a Flavor, mark: &str) -> Result<Self, Outcome> {
+    pub(crate) fn of(flavor: &'a Flavor, mark: &str) -> Result<Self, Outcome> {
         let spec = &flavor.spec;
         let size = |field: &str, text: Option<&String>, unit: u32| match text {
             None => Ok(0),
@@ -56,7 +56,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// The flavor to be made.
-    pub(super) fn new_flavor(&self, id: &str) -> NewFlavor {
+    pub(crate) fn new_flavor(&self, id: &str) -> NewFlavor {
         NewFlavor {
             id: id.to_owned(),
             name: self.name.clone(),
@@ -88,7 +88,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// What the flavor has otherwise than declared and Nova can't change, if somebody put another in its place.
-    pub(super) fn what_can_not_be_set(&self, flavor: &openstack::Flavor) -> Option<String> {
+    pub(crate) fn what_can_not_be_set(&self, flavor: &openstack::Flavor) -> Option<String> {
         let sizes = [
             ("vcpus", flavor.vcpus, self.vcpus),
             ("ram", flavor.ram, self.ram),

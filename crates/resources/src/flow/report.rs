@@ -14,7 +14,7 @@ use kupenstack_core::{
 use kupenstack_runtime::{Events, Failure, ObjectRef, apply};
 
 use crate::{
-    actuator::{Kind, Progress},
+    actuator::{Aside, Kind, Progress},
     queue::Call,
 };
 
@@ -42,6 +42,7 @@ struct State<S> {
     next: S,
     id: Option<String>,
     conditions: Conditions,
+    aside: Aside,
 }
 
 impl<K: Kind> Report<K> {
@@ -50,7 +51,7 @@ impl<K: Kind> Report<K> {
         let next = written.clone().unwrap_or_default();
         let id = K::id(&next).map(ToOwned::to_owned);
         let conditions = object.conditions().to_vec();
-        let state = tokio::sync::Mutex::new(State { written, next, id, conditions });
+        let state = tokio::sync::Mutex::new(State { written, next, id, conditions, aside: Aside::AsBefore });
         Self { noun, api, tellers, object, state, said: Mutex::default() }
     }
 
@@ -74,15 +75,21 @@ impl<K: Kind> Report<K> {
     }
 
     /// Takes over what was observed of the resource.
-    pub(crate) async fn observed(&self, id: &str, describe: impl FnOnce(&mut K::Status) -> Outcome) -> Outcome {
+    pub(crate) async fn observed(
+        &self,
+        id: &str,
+        aside: Aside,
+        describe: impl FnOnce(&mut K::Status) -> Outcome,
+    ) -> Outcome {
         let mut state = self.state.lock().await;
-        state.id = Some(id.to_owned());
+        (state.id, state.aside) = (Some(id.to_owned()), aside);
         describe(&mut state.next)
     }
 
     /// From now on no resource belongs to the object.
     pub(crate) async fn forget_id(&self) {
-        self.state.lock().await.id = None;
+        let mut state = self.state.lock().await;
+        (state.id, state.aside) = (None, Aside::None);
     }
 
     /// Writes what the pass came to, and publishes it if that is news. An object that is gone has no status.
@@ -131,7 +138,15 @@ impl<K: Kind> Report<K> {
     async fn write(&self, outcome: &Outcome) -> Result<(), Failure> {
         let mut state = self.state.lock().await;
         let generation = self.object.meta().generation;
-        let conditions = conditions::render(outcome, generation, &state.conditions, Timestamp::now());
+        let now = Timestamp::now();
+        let mut conditions = conditions::render(outcome, generation, &state.conditions, now);
+        match &state.aside {
+            Aside::AsBefore => conditions.extend(conditions::others(&state.conditions).cloned()),
+            Aside::None => {}
+            Aside::Not { kind, reason, message } => {
+                conditions.push(conditions::one(kind, false, reason, message, generation, &state.conditions, now));
+            }
+        }
         let mut status = state.next.clone();
         K::set_common(&mut status, state.id.clone(), conditions.clone(), generation);
         apply::status(&self.api, self.object.as_ref(), state.written.as_ref(), &status).await?;

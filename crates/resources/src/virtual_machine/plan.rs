@@ -3,13 +3,16 @@
 use jiff::{SignedDuration, Timestamp};
 use kupenstack_api::{
     HasConditions,
-    resources::{Flavor, PowerState, RestartPolicy, VirtualMachine},
+    resources::{PowerState, RestartPolicy, VirtualMachine},
 };
-use kupenstack_core::conditions::{self, READY};
+use kupenstack_core::{
+    Outcome,
+    conditions::{self, READY},
+};
 use kupenstack_openstack::{Server, ServerAction};
 
 use super::restart;
-use crate::{actuator::Target, flow::ignores_drift};
+use crate::{flow::ignores_drift, placement::flavor_of};
 
 /// Reason of a VM that has failed and is going to be started again or made anew.
 pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
@@ -39,6 +42,8 @@ pub(super) enum Plan {
     Pause,
     /// It was not resized, and it is asked again later.
     Refused,
+    /// It is to have another flavor, which is not there.
+    Lack(Outcome),
     /// It never came up, and is to be made anew.
     Replace,
     /// It has failed, and is to be left as it is.
@@ -117,13 +122,11 @@ fn task(task: &str) -> &'static str {
     }
 }
 
-/// What has to be done with the server of an object.
-pub(super) fn of(target: &Target<VirtualMachine>, server: &Server, now: Timestamp) -> Plan {
-    let flavor = target.needs.id_of::<Flavor>(&target.object.spec.flavor);
-    with_flavor(&target.object, flavor, server, now)
-}
+/// The identifier of the flavor that a VM is to have. If there is none, why, unless it is told elsewhere.
+pub(super) type Size = Result<String, Option<Outcome>>;
 
-fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: Timestamp) -> Plan {
+/// What has to be done with the server of an object.
+pub(super) fn of(vm: &VirtualMachine, flavor: &Size, server: &Server, now: Timestamp) -> Plan {
     if server.status == "VERIFY_RESIZE" && server.task_state.is_none() {
         return Plan::Act(ServerAction::ConfirmResize, "Resizing");
     }
@@ -146,19 +149,20 @@ fn with_flavor(vm: &VirtualMachine, flavor: Option<&str>, server: &Server, now: 
     if server.status == "ERROR" {
         return failed(vm, server, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
     }
+    if server.flavor.original_name == flavor_of(vm) {
+        return power(vm, server, now);
+    }
     let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");
-    if can_resize
-        && server.flavor.original_name != vm.spec.flavor
-        && let Some(flavor) = flavor
-    {
-        return match Prior::of(vm).reason() {
+    match (flavor, power(vm, server, now)) {
+        (Ok(flavor), _) if can_resize => match Prior::of(vm).reason() {
             // that was asked for, and it rests again as it was
             Some("Resizing") => Plan::Refused,
             Some(NOT_RESIZED) if !restart::is_due(vm.status.as_ref(), now) => Plan::Refused,
-            _ => Plan::Act(ServerAction::Resize { flavor_id: flavor.to_owned() }, "Resizing"),
-        };
+            _ => Plan::Act(ServerAction::Resize { flavor_id: flavor.clone() }, "Resizing"),
+        },
+        (Err(Some(why)), Plan::Keep(_)) => Plan::Lack(why.clone()),
+        (_, plan) => plan,
     }
-    power(vm, server, now)
 }
 
 fn as_it_is(state: &str) -> Option<&'static str> {

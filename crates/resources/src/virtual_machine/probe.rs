@@ -10,13 +10,12 @@ use std::{
     time::Duration,
 };
 
-use futures::channel::mpsc::UnboundedSender;
 use kube::ResourceExt;
 use kupenstack_api::HasConditions;
 use kupenstack_api::resources::{HttpGetProbe, ProbeScheme, ReadinessProbe, VirtualMachine};
 use kupenstack_core::{Outcome, conditions};
 use kupenstack_openstack::Server;
-use kupenstack_runtime::{Failure, ObjectRef, jittered};
+use kupenstack_runtime::{Failure, jittered};
 use reqwest::redirect::Policy;
 use tokio::{
     net::TcpStream,
@@ -24,6 +23,8 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::{directory::Directory, needs::Key};
 
 /// Reason of a VM that runs and does not answer as its probe expects.
 const NOT_ANSWERING: &str = "NotAnswering";
@@ -67,7 +68,7 @@ struct Asking {
 
 /// The probes of all VMs.
 pub(super) struct Probes {
-    calls: UnboundedSender<ObjectRef<VirtualMachine>>,
+    directory: Arc<Directory>,
     http: reqwest::Client,
     turns: Arc<Semaphore>,
     /// By UID.
@@ -75,8 +76,8 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// Probes that send to `calls` what objects they have news of.
-    pub(super) fn new(calls: UnboundedSender<ObjectRef<VirtualMachine>>) -> Result<Self, Failure> {
+    /// Probes that have `directory` look at the objects that they have news of.
+    pub(super) fn new(directory: &Arc<Directory>) -> Result<Self, Failure> {
         let http = reqwest::Client::builder()
             .user_agent(concat!("kupenstack-probe/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::none())
@@ -86,7 +87,12 @@ impl Probes {
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| Failure::new("Internal", format!("no HTTP client for probes: {error}")))?;
-        Ok(Self { calls, http, turns: Arc::new(Semaphore::new(AT_ONCE)), all: Mutex::default() })
+        Ok(Self {
+            directory: Arc::clone(directory),
+            http,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            all: Mutex::default(),
+        })
     }
 
     /// What keeps a VM that runs from being ready.
@@ -134,8 +140,8 @@ impl Probes {
             self.http.clone(),
             Arc::clone(&self.turns),
             Arc::clone(&verdict),
-            self.calls.clone(),
-            ObjectRef::from(vm),
+            Arc::clone(&self.directory),
+            Key::of(vm),
         );
         Asking {
             question,
@@ -170,8 +176,8 @@ async fn rounds(
     http: reqwest::Client,
     turns: Arc<Semaphore>,
     verdict: Arc<Mutex<Verdict>>,
-    calls: UnboundedSender<ObjectRef<VirtualMachine>>,
-    vm: ObjectRef<VirtualMachine>,
+    directory: Arc<Directory>,
+    vm: Key,
 ) {
     let mut tally = Tally::default();
     loop {
@@ -181,8 +187,8 @@ async fn rounds(
         drop(turn);
         if let Some(now) = tally.count(&question.probe, answer) {
             let before = std::mem::replace(&mut *lock(&verdict), now.clone());
-            if before != now && calls.unbounded_send(vm.clone()).is_err() {
-                return;
+            if before != now {
+                directory.wake(std::slice::from_ref(&vm));
             }
         }
         sleep_until(next).await;

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kupenstack_api::resources::{VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
-use kupenstack_core::Outcome;
+use kupenstack_core::{Outcome, conditions::UP_TO_DATE};
 use kupenstack_openstack::{Server, ServerAddress};
 
 use super::{
     plan::{BACK_OFF, NOT_RESIZED, Plan},
     restart,
+};
+use crate::{
+    actuator::Aside,
+    placement::{flavor_of, labels_of},
 };
 
 /// What is being made has nothing to show yet, and would have to be written once more.
@@ -66,7 +70,7 @@ pub(super) fn outcome(
         Plan::Pause => back_off(server, status, now),
         Plan::Refused => {
             let wait = restart::postpone(&before, status, now);
-            let (is, wanted) = (&server.flavor.original_name, &vm.spec.flavor);
+            let (is, wanted) = (&server.flavor.original_name, flavor_of(vm));
             let message = format!(
                 "Nova left server {id} at flavor {is}: mostly no host has room for {wanted}, or its image does not fit; it is asked \
                  again in {} s",
@@ -74,6 +78,7 @@ pub(super) fn outcome(
             );
             Outcome::waiting(NOT_RESIZED, message).within(wait)
         }
+        Plan::Lack(why) => why.clone(),
         Plan::Leave if server.status == "SHUTOFF" => {
             let message = format!(
                 "server {id} was shut down, and restartPolicy leaves it so: set powerState to Stopped and then to Running to \
@@ -86,6 +91,16 @@ pub(super) fn outcome(
             Outcome::blocked("Failed", format!("server {id} is {}, which somebody else must end", server.status))
         }
     }
+}
+
+/// That the node of a VM has not the labels that the VM is to be on.
+pub(super) fn misplaced(vm: &VirtualMachine, node: &str) -> Aside {
+    let labels = labels_of(vm);
+    let message = format!(
+        "it is on node {node}, which does not have {labels} now, and stays there: label the node so again, have Nova move the VM \
+         (openstack server migrate), or change spec.nodeSelector"
+    );
+    Aside::Not { kind: UP_TO_DATE, reason: "NodeChanged", message }
 }
 
 fn back_off(server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> Outcome {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use kube::ResourceExt;
-use kupenstack_api::resources::{ClusterImage, Flavor, Image, KeyPair, Port, ResourceKind, VirtualMachine};
+use kupenstack_api::resources::{ClusterImage, Image, KeyPair, Port, ResourceKind, VirtualMachine};
 use kupenstack_core::{Outcome, hash, ownership::described, reason};
 use kupenstack_openstack::{NewServer, Server, ServerChanges};
 
@@ -40,7 +40,11 @@ fn description(target: &Target<VirtualMachine>) -> String {
 }
 
 /// The server to ask for.
-pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<u8>>) -> Result<NewServer, Stop> {
+pub(super) fn new_server(
+    target: &Target<VirtualMachine>,
+    flavor_id: String,
+    user_data: Option<Vec<u8>>,
+) -> Result<NewServer, Stop> {
     let (vm, spec) = (&target.object, &target.object.spec);
     let image = match (&spec.image, &spec.cluster_image) {
         (Some(image), _) => id::<Image>(target, image)?,
@@ -54,7 +58,7 @@ pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<
     Ok(NewServer {
         name: vm.name_any(),
         description: Some(description(target)),
-        flavor_id: id::<Flavor>(target, &spec.flavor)?,
+        flavor_id,
         image_id: image,
         key_name: spec.key_pair.as_deref().map(|name| id::<KeyPair>(target, name)).transpose()?,
         ports: ports(vm).map(|port| id::<Port>(target, &port)).collect::<Result<_, _>>()?,
@@ -65,8 +69,11 @@ pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<
 
 /// The identifier of what has to be there before a server is asked for.
 fn id<N: ResourceKind>(target: &Target<VirtualMachine>, name: &str) -> Result<String, Stop> {
-    let missing = || Outcome::waiting(reason::DEPENDENCY, format!("{} {name} is not ready", N::KIND));
-    Ok(target.needs.id_of::<N>(name).ok_or_else(missing)?.to_owned())
+    Ok(target.needs.id_of::<N>(name).ok_or_else(|| missing::<N>(name))?.to_owned())
+}
+
+pub(super) fn missing<N: ResourceKind>(name: &str) -> Outcome {
+    Outcome::waiting(reason::DEPENDENCY, format!("{} {name} is not ready", N::KIND))
 }
 
 /// The steps that set what can be set at any time.

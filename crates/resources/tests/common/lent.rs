@@ -9,7 +9,10 @@ use std::{
 
 use futures::future::join_all;
 use k8s_openapi::{
-    api::{core::v1::Namespace, events::v1::Event},
+    api::{
+        core::v1::{Namespace, Node},
+        events::v1::Event,
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
@@ -94,6 +97,7 @@ async fn clear(client: &Client) {
     join_all(made.iter().map(|one| remove(&namespaces, one))).await;
     join_all(definitions().iter().map(|definition| clear_kind(client, definition))).await;
     join_all(made.iter().map(|one| gone(namespaces.clone(), one.metadata.name.as_deref().unwrap()))).await;
+    Api::<Node>::all(client.clone()).delete_collection(&DeleteParams::default(), &all).await.unwrap();
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     events.delete_collection(&DeleteParams::default(), &all).await.unwrap();
 }

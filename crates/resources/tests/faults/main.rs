@@ -21,6 +21,7 @@ mod network;
 mod object;
 mod outage;
 mod patience;
+mod placement;
 mod point;
 mod port;
 mod project;
@@ -47,6 +48,7 @@ use kupenstack_api::resources::{
 };
 use life::Life;
 use object::{ObjectKind, ObjectLife};
+use placement::PlacementLife;
 use point::Point;
 use project::ProjectLife;
 use quota::QuotaLife;
@@ -159,6 +161,11 @@ async fn every_point_of_a_quotas_life_is_survived() {
     is_survived(QuotaLife).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_placements_life_is_survived() {
+    is_survived(PlacementLife).await;
+}
+
 /// Death after each write of a life in certain surroundings.
 async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
     let choose = Point::is_death_after_a_write;
@@ -187,6 +194,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(ProjectLife, late, title),
         deaths_are_survived(CredentialLife, late, title),
         deaths_are_survived(QuotaLife, late, title),
+        deaths_are_survived(PlacementLife, late, title),
     );
 }
 
@@ -210,6 +218,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(ProjectLife, two, title),
         deaths_are_survived(CredentialLife, two, title),
         deaths_are_survived(QuotaLife, two, title),
+        deaths_are_survived(PlacementLife, two, title),
     );
 }
 

@@ -36,7 +36,7 @@ const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);
 /// Kinds without a namespace of which a stage has one object.
-const NAMED_LIKE_THE_STAGE: [&str; 4] = ["namespaces", "clusterimages", "externalnetworks", "flavors"];
+const NAMED_LIKE_THE_STAGE: [&str; 5] = ["namespaces", "clusterimages", "externalnetworks", "flavors", "nodes"];
 /// Kinds without a namespace that stages share.
 const SHARED: [&str; 1] = ["openstacks"];
 
@@ -197,6 +197,7 @@ impl Stage {
         Census::from([
             ("images", cloud.glance.len()),
             ("flavors", cloud.nova.flavors().count()),
+            ("aggregates", cloud.nova.aggregates().count()),
             ("servers", cloud.nova.servers().count()),
             ("key pairs", cloud.nova.key_pairs().count()),
             ("networks", cloud.neutron.all("networks").count()),

@@ -95,6 +95,7 @@ async fn create_full() {
         ephemeral: 1024,
         swap: 512,
         is_public: false,
+        projects: [].into(),
         description: Some(format!("for databases {}", mark(&flavor))),
         extra_specs: specs(&[("hw:cpu_policy", "dedicated"), ("a b", "")]),
     };

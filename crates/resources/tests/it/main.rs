@@ -22,6 +22,7 @@ mod needs;
 mod network;
 mod network_adopt;
 mod observe;
+mod placement;
 mod port;
 mod projects;
 mod quota;

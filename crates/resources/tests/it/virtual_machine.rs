@@ -286,6 +286,12 @@ async fn tf_420_347_a_resize_may_be_confirmed_by_the_cloud_and_a_vm_that_is_off_
 #[case::no_user_data(json!({"userData": {}}), "exactly one of inline and secretKeyRef")]
 #[case::too_much_user_data(json!({"userData": {"inline": "x".repeat(49_150)}}), "userData")]
 #[case::key(json!({"metadata": {"a/b": "1"}}), "a key has at most 255 letters")]
+#[case::label(json!({"nodeSelector": {"a/b/c": "1"}}), "a key is that of a label")]
+#[case::prefix(json!({"nodeSelector": {"Example.com/disk": "ssd"}}), "a key is that of a label")]
+#[case::long_label(json!({"nodeSelector": {"x".repeat(64): "1"}}), "a key is that of a label")]
+#[case::end_of_label(json!({"nodeSelector": {"disk_": "1"}}), "a key is that of a label")]
+#[case::value(json!({"nodeSelector": {"disk": "a b"}}), "spec.nodeSelector.disk")]
+#[case::long_value(json!({"nodeSelector": {"disk": "x".repeat(64)}}), "spec.nodeSelector.disk")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_is_refused_by_the_definition(#[case] but: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;

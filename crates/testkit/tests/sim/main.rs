@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 
+mod aggregates;
 mod contract;
 mod faults;
 mod life;

@@ -37,7 +37,7 @@ fn server(state: &str, but: &Value) -> Server {
 }
 
 fn plan(vm: &VirtualMachine, server: &Server) -> Plan {
-    with_flavor(vm, Some("f2"), server, NOW.parse().unwrap())
+    of(vm, &Ok("f2".to_owned()), server, NOW.parse().unwrap())
 }
 
 #[rstest]
@@ -109,7 +109,7 @@ fn before_its_time_nothing_is_done() {
     let vm = vm(&json!({}), "CrashLoopBackOff");
     let early = "2026-01-01T00:00:29Z".parse().unwrap();
     let server = server("SHUTOFF", &json!({"updated": NOTED}));
-    assert_eq!(with_flavor(&vm, None, &server, early), Plan::Pause);
+    assert_eq!(of(&vm, &Err(None), &server, early), Plan::Pause);
 }
 
 #[rstest]
@@ -120,7 +120,7 @@ fn another_flavor_resizes(#[case] state: &str, #[case] but: Value, #[case] expec
     let vm = vm(&json!({"flavor": "large"}), "former Running");
     assert_eq!(plan(&vm, &server(state, &but)), expected);
     // before the flavor is there, nothing can be asked for
-    assert_eq!(with_flavor(&vm, None, &server("ACTIVE", &json!({})), NOW.parse().unwrap()), Plan::Keep("Running"));
+    assert_eq!(of(&vm, &Err(None), &server("ACTIVE", &json!({})), NOW.parse().unwrap()), Plan::Keep("Running"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_nova_did_not_resize_is_asked_for_again_later() {
     let (flavor, active) = (json!({"flavor": "large"}), server("ACTIVE", &json!({})));
     assert_eq!(plan(&vm(&flavor, "Resizing"), &active), Plan::Refused);
     let early = "2026-01-01T00:00:29Z".parse().unwrap();
-    assert_eq!(with_flavor(&vm(&flavor, NOT_RESIZED), Some("f2"), &active, early), Plan::Refused);
+    assert_eq!(of(&vm(&flavor, NOT_RESIZED), &Ok("f2".to_owned()), &active, early), Plan::Refused);
     assert!(matches!(plan(&vm(&flavor, NOT_RESIZED), &active), Plan::Act(ServerAction::Resize { .. }, _)));
 }
 
@@ -156,4 +156,22 @@ fn a_server_in_place_of_a_lost_one_is_told_from_one_that_failed() {
         assert_eq!(Prior::of(&vm(&json!({}), reason)).had_lost(&other), expected, "{reason}");
     }
     assert!(!Prior::of(&vm(&json!({}), "Running")).had_lost(&server("ACTIVE", &json!({}))));
+}
+
+/// One that runs on the wrong nodes goes on as it is until there are others, and does what it is told meanwhile.
+#[test]
+fn what_no_node_has_is_waited_for() {
+    let why = Outcome::waiting("NoNode", "no node");
+    let plan = |state: &str, vm: &VirtualMachine| {
+        let server = server(state, &json!({}));
+        of(vm, &Err(Some(why.clone())), &server, NOW.parse().unwrap())
+    };
+    let mut selecting = vm(&json!({"nodeSelector": {"disk": "ssd"}}), "former Running");
+    assert_eq!(plan("ACTIVE", &selecting), Plan::Lack(why.clone()));
+    selecting.spec.power_state = Some(PowerState::Stopped);
+    assert_eq!(plan("ACTIVE", &selecting), Plan::Act(ServerAction::Stop, "Stopping"));
+    assert_eq!(plan("SHUTOFF", &selecting), Plan::Lack(why.clone()));
+    let resized = json!({"flavor": {"original_name": flavor_of(&selecting), "vcpus": 1, "ram": 512, "disk": 1}});
+    let there = of(&selecting, &Err(Some(why.clone())), &server("SHUTOFF", &resized), NOW.parse().unwrap());
+    assert_eq!(there, Plan::Keep("Stopped"), "it is of that flavor");
 }

@@ -1,6 +1,6 @@
 //! What a flavor is, and what Nova takes for one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,8 @@ pub struct Flavor {
     pub swap: u64,
     /// Whether every project sees it.
     pub is_public: bool,
+    /// The projects that see it if not every one does.
+    pub projects: BTreeSet<String>,
     /// A text for people.
     pub description: Option<String>,
     /// What else is asked of a host.
@@ -71,6 +73,7 @@ impl Flavor {
             ephemeral: 0,
             swap: 0,
             is_public: true,
+            projects: BTreeSet::new(),
             description: None,
             extra_specs: BTreeMap::new(),
         }
@@ -106,6 +109,7 @@ impl Flavor {
             ephemeral: number(asked, "OS-FLV-EXT-DATA:ephemeral", 0)?,
             swap: number(asked, "swap", 0)?,
             is_public: asked.get("os-flavor-access:is_public").is_none_or(|it| it.as_bool() != Some(false)),
+            projects: BTreeSet::new(),
             description: text(asked.get("description"))?,
             extra_specs: BTreeMap::new(),
         })

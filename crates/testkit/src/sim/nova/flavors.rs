@@ -24,8 +24,11 @@ impl Nova {
         let key = call.request.query("sort_key").unwrap_or("flavorid");
         let falls = call.request.query("sort_dir") == Some("desc");
         let flavors = self.flavors.view(call.as_of);
+        let is_admin = call.caller.is_admin();
         let fits = |flavor: &&Arc<Flavor>| {
-            wanted.is_none_or(|wanted| flavor.is_public == wanted) && flavor.ram >= ram && flavor.disk >= disk
+            // to whoever may not choose, what he may use is as good as public
+            let is_wanted = wanted.is_none_or(|wanted| flavor.is_public == wanted);
+            (is_wanted || !is_admin && is_visible(flavor, call)) && flavor.ram >= ram && flavor.disk >= disk
         };
         let mut found: Vec<&Arc<Flavor>> = flavors.all().filter(fits).collect();
         found.sort_by(|a, b| if falls { compare(b, a, key) } else { compare(a, b, key) });
@@ -86,7 +89,7 @@ pub(super) fn no_flavor(call: &Call<'_>) -> Refusal {
 }
 
 pub(super) fn is_visible(flavor: &Flavor, call: &Call<'_>) -> bool {
-    flavor.is_public || call.caller.is_admin()
+    flavor.is_public || call.caller.is_admin() || flavor.projects.contains(call.caller.project())
 }
 
 /// Which flavors a list is to have: public ones, others, or all. Only an administrator may choose.

@@ -1,8 +1,11 @@
-//! Nova v2.1: servers, flavors with their extra specs, and key pairs.
+//! Nova v2.1: servers, flavors with their extra specs, key pairs, host aggregates, and who runs servers.
 
+mod aggregates;
 mod extra_specs;
 mod flavor;
+mod flavor_access;
 mod flavors;
+mod hosts;
 mod key_pairs;
 mod servers;
 
@@ -10,11 +13,15 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::servers::{Detail, Servers};
 pub use self::{
+    aggregates::Aggregate,
     flavor::Flavor,
     key_pairs::KeyPair,
     servers::{Server, ServerFault},
+};
+use self::{
+    hosts::Hosts,
+    servers::{Detail, Servers},
 };
 use super::{
     SimOptions,
@@ -28,6 +35,7 @@ pub struct Nova {
     flavors: Table<Flavor>,
     key_pairs: Table<KeyPair>,
     servers: Servers,
+    hosts: Hosts,
 }
 
 /// From 2.86 on, Nova knows which values extra specs may have. That is not simulated.
@@ -47,6 +55,7 @@ impl Nova {
             flavors: Table::new(options.history),
             key_pairs: Table::new(options.history),
             servers: Servers::new(options),
+            hosts: Hosts::new(options),
         }
     }
 
@@ -103,6 +112,14 @@ impl Service for Nova {
         Route::new("GET", "/v2.1/flavors/{flavor_id}/os-extra_specs/{key}", Self::show_extra_spec),
         Route::new("PUT", "/v2.1/flavors/{flavor_id}/os-extra_specs/{key}", Self::set_extra_spec),
         Route::new("DELETE", "/v2.1/flavors/{flavor_id}/os-extra_specs/{key}", Self::remove_extra_spec),
+        Route::new("POST", "/v2.1/flavors/{flavor_id}/action", Self::act_on_flavor),
+        Route::new("GET", "/v2.1/flavors/{flavor_id}/os-flavor-access", Self::list_flavor_access),
+        Route::new("GET", "/v2.1/os-aggregates", Self::list_aggregates),
+        Route::new("POST", "/v2.1/os-aggregates", Self::create_aggregate),
+        Route::new("GET", "/v2.1/os-aggregates/{aggregate_id}", Self::show_aggregate),
+        Route::new("DELETE", "/v2.1/os-aggregates/{aggregate_id}", Self::delete_aggregate),
+        Route::new("POST", "/v2.1/os-aggregates/{aggregate_id}/action", Self::act_on_aggregate),
+        Route::new("GET", "/v2.1/os-services", Self::list_services),
         Route::new("GET", "/v2.1/os-keypairs", Self::list_key_pairs),
         Route::new("POST", "/v2.1/os-keypairs", Self::create_key_pair),
         Route::new("GET", "/v2.1/os-keypairs/{keypair_name}", Self::show_key_pair),

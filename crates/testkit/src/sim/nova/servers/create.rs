@@ -41,7 +41,7 @@ impl Nova {
         let server = Server {
             description: asked.get("description").and_then(Value::as_str).map(str::to_owned),
             user_id: call.caller.user_id.clone(),
-            host: self.servers.free_host(),
+            host: self.servers.free_host(&self.hosts, &flavor, None),
             image_id: image.id.clone(),
             key_name,
             user_data: asked.get("user_data").and_then(Value::as_str).map(str::to_owned),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use self::server::{ACTIVE, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
 pub use self::server::{Server, ServerFault};
-use super::{Flavor, Nova};
+use super::{Flavor, Nova, hosts::Hosts};
 use crate::sim::{
     SimOptions,
     clock::later,
@@ -74,8 +74,6 @@ enum Step {
     Delete,
 }
 
-/// The name of the one host.
-const HOST: &str = "node1";
 /// Nova's words, with what they end in.
 const NO_HOST: &str = "No valid host was found. ";
 /// The index of servers that have a host.
@@ -95,10 +93,10 @@ impl Servers {
         }
     }
 
-    /// A host for one more server.
-    fn free_host(&self) -> Option<String> {
+    /// A host for one more server, or for one that is on a host now.
+    fn free_host(&self, hosts: &Hosts, flavor: &Flavor, now_on: Option<&str>) -> Option<String> {
         let has_room = self.room.is_none_or(|room| self.all.by(PLACED, "").count() < room);
-        has_room.then(|| HOST.to_owned())
+        has_room.then(|| hosts.place(flavor, now_on)).flatten()
     }
 
     /// Begins to do something with a server.
@@ -123,7 +121,7 @@ impl Servers {
     }
 
     /// What was begun is done. Whatever was begun with the server since has taken its place.
-    fn end(&mut self, now: Timestamp, due: Due, neutron: &mut Neutron) {
+    fn end(&mut self, now: Timestamp, due: Due, hosts: &Hosts, neutron: &mut Neutron) {
         let Some(mut server) = self.all.get(&due.server).filter(|server| server.task_state == due.task).cloned() else {
             return;
         };
@@ -133,14 +131,17 @@ impl Servers {
             Step::Build if server.host.is_some() => server.launch(now),
             Step::Build => server.fail(now, NO_HOST),
             Step::Become(state) => server.vm_state = state,
-            // nobody is told
-            Step::Resize(_) if self.free_host().is_none() => {}
             Step::Resize(flavor) => {
-                let former = std::mem::replace(&mut server.flavor, *flavor);
-                server.launched_at = Some(now);
-                if !self.confirms {
-                    server.former = Some((former, server.vm_state));
-                    server.vm_state = RESIZED;
+                // without a host, nobody is told
+                if let Some(host) = self.free_host(hosts, &flavor, server.host.as_deref()) {
+                    let former = std::mem::replace(&mut server.flavor, *flavor);
+                    let left = move_to(now, server, Some(host), neutron);
+                    server.launched_at = Some(now);
+                    if !self.confirms {
+                        server.former = Some((former, server.vm_state));
+                        server.former_host = left;
+                        server.vm_state = RESIZED;
+                    }
                 }
             }
             Step::Confirm(state) if server.vm_state == RESIZED => server.vm_state = state,
@@ -148,6 +149,8 @@ impl Servers {
             Step::Revert => {
                 if let Some((flavor, state)) = server.former.take() {
                     (server.flavor, server.vm_state, server.launched_at) = (flavor, state, Some(now));
+                    let host = server.former_host.take();
+                    move_to(now, server, host, neutron);
                 }
             }
             Step::Delete => return self.remove(now, &due.server, neutron),
@@ -159,6 +162,15 @@ impl Servers {
         self.all.remove(now, id);
         disconnect_all(now, id, neutron);
     }
+}
+
+/// Takes a server to another host, with its ports. Returns the one that it was on.
+fn move_to(now: Timestamp, server: &mut Server, host: Option<String>, neutron: &mut Neutron) -> Option<String> {
+    let ports: Vec<String> = neutron.ports_of_server(&server.id).map(|port| port.id.clone()).collect();
+    for port in ports {
+        neutron.connect(now, &port, &server.id, host.as_deref().unwrap_or_default());
+    }
+    std::mem::replace(&mut server.host, host)
 }
 
 /// Ports stay when their server goes.
@@ -183,7 +195,7 @@ impl Nova {
         }
         while let Some(due) = self.servers.due.first_entry().filter(|due| due.key().0 <= now) {
             let ((at, _), due) = due.remove_entry();
-            self.servers.end(at, due, neutron);
+            self.servers.end(at, due, &self.hosts, neutron);
         }
     }
 

@@ -65,6 +65,8 @@ pub struct Server {
     pub flavor: Flavor,
     /// The flavor and the state that it goes back to, as long as nobody has confirmed its resize.
     pub former: Option<(Flavor, &'static str)>,
+    /// The host that it goes back to then.
+    pub former_host: Option<String>,
     /// What it was made of.
     pub image_id: String,
     /// Name of its user's key pair.
@@ -121,6 +123,7 @@ impl Server {
             host: None,
             flavor,
             former: None,
+            former_host: None,
             image_id: String::new(),
             key_name: None,
             user_data: None,
