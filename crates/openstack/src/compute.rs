@@ -1,9 +1,10 @@
-//! Nova: servers, flavors and key pairs, and its own services.
+//! Nova: servers, server groups, flavors and key pairs, and its own services.
 
 mod flavor;
 mod key_pair;
 mod server;
 mod server_action;
+mod server_group;
 
 use http::Method;
 use serde::Deserialize;
@@ -13,6 +14,7 @@ pub use flavor::{Flavor, NewFlavor};
 pub use key_pair::KeyPair;
 pub use server::{NewServer, Server, ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
 pub use server_action::ServerAction;
+pub use server_group::ServerGroup;
 
 use crate::{Client, Error, service::ServiceClient};
 

@@ -30,7 +30,7 @@ pub use call::CallName;
 pub use client::Client;
 pub use compute::{
     Compute, ComputeService, Flavor, KeyPair, NewFlavor, NewServer, Server, ServerAction, ServerAddress, ServerChanges,
-    ServerFault, ServerFilter, ServerFlavor,
+    ServerFault, ServerFilter, ServerFlavor, ServerGroup,
 };
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};

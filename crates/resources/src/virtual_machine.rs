@@ -4,6 +4,7 @@
 //! whichever server is at it. Nova refuses a second server at a port, so that there is never a second guest with its
 //! address; one that a lost request made all the same is seen by the next list of the whole cloud and deleted by the flow.
 
+mod apart;
 mod listed;
 mod plan;
 mod restart;
@@ -19,14 +20,17 @@ use kupenstack_api::resources::{
     VirtualMachine, VirtualMachineStatus,
 };
 use kupenstack_core::Outcome;
-use kupenstack_openstack::{ErrorKind, Server, ServerAction, ServerFilter};
+use kupenstack_openstack::{ErrorKind, NewServer, Server, ServerAction, ServerFilter};
 use kupenstack_runtime::Failure;
 
-use self::plan::{Plan, Prior};
+use self::{
+    apart::Groups,
+    plan::{Plan, Prior},
+};
 use crate::{
     actuator::{Actuator, Progress, Step, Target},
     needs::{
-        Need,
+        Key, Need,
         When::{FromTheStart, InTheEnd},
     },
     observe::{self, Listed},
@@ -37,12 +41,13 @@ use crate::{
 /// Keeps servers in Nova.
 pub(crate) struct VirtualMachineActuator {
     kubernetes: kube::Client,
+    groups: Groups,
 }
 
 impl VirtualMachineActuator {
     /// Reads user data with `kubernetes`.
     pub(crate) fn new(kubernetes: kube::Client) -> Self {
-        Self { kubernetes }
+        Self { kubernetes, groups: Groups::default() }
     }
 
     /// Makes the server, once nothing is left of one that failed.
@@ -61,7 +66,9 @@ impl VirtualMachineActuator {
         }
         let user_data = user_data::read(&self.kubernetes, vm).await?;
         let compute = target.client.compute();
-        let id = compute.create_server(&wanted::new_server(target, user_data)?).await?;
+        let new = wanted::new_server(target, user_data)?;
+        let new = NewServer { group_id: self.groups.id(target).await?, ..new };
+        let id = compute.create_server(&new).await?;
         let building = format!("Nova makes server {id}");
         progress.say("Building", building.clone());
         progress.created(&id).await?;
@@ -158,6 +165,18 @@ impl Actuator for VirtualMachineActuator {
         made.chain(floating).collect()
     }
 
+    fn shared(vm: &VirtualMachine) -> Option<Key> {
+        apart::shared(vm)
+    }
+
+    fn has_lost(&self, uid: &str) -> bool {
+        self.groups.may_be_more(uid)
+    }
+
+    fn sweep<'a>(&'a self, target: &'a Target<VirtualMachine>, is_last: bool) -> Step<'a, ()> {
+        self.groups.sweep(target, is_last).boxed()
+    }
+
     fn observe<'a>(&'a self, target: &'a Target<VirtualMachine>) -> Step<'a, Option<Server>> {
         find(target).boxed()
     }
@@ -190,6 +209,6 @@ impl Actuator for VirtualMachineActuator {
         if Prior::of(&target.object).had_lost(server) {
             restart::count(&target.object.status.clone().unwrap_or_default(), status, None, now);
         }
-        shown::outcome(&target.object, server, &plan, status, now)
+        shown::outcome(target, server, &plan, status, now)
     }
 }

@@ -39,7 +39,7 @@ fn description(target: &Target<VirtualMachine>) -> String {
     described(target.object.spec.description.as_deref().unwrap_or_default(), &target.mark)
 }
 
-/// The server to ask for.
+/// The server to ask for, in no group.
 pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<u8>>) -> Result<NewServer, Stop> {
     let (vm, spec) = (&target.object, &target.object.spec);
     let image = match (&spec.image, &spec.cluster_image) {
@@ -60,6 +60,7 @@ pub(super) fn new_server(target: &Target<VirtualMachine>, user_data: Option<Vec<
         ports: ports(vm).map(|port| id::<Port>(target, &port)).collect::<Result<_, _>>()?,
         user_data,
         metadata: spec.metadata.clone(),
+        group_id: None,
     })
 }
 

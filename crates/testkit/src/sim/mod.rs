@@ -49,7 +49,7 @@ pub use self::{
     journal::{Entry, Journal},
     keystone::{Entity, Keystone},
     neutron::{Item, Neutron},
-    nova::{Flavor, KeyPair, Nova, Server, ServerFault},
+    nova::{Flavor, KeyPair, Nova, Server, ServerFault, ServerGroup},
     quota::Quotas,
     service::{Access, Call, Caller, Microversions, Route, Service, Version},
     table::{Row, Table},
@@ -77,6 +77,8 @@ pub struct SimOptions {
     pub saving: Duration,
     /// How long whatever Nova does with a server takes. Without, it is done when the server is looked at again.
     pub build_time: Duration,
+    /// The hosts that run servers.
+    pub hosts: Vec<String>,
     /// How many requests the journal remembers.
     pub journal: usize,
     /// For how long it is remembered what lists were: see [`Effect::Stale`].
@@ -99,6 +101,7 @@ impl Default for SimOptions {
             latency: Duration::ZERO,
             saving: Duration::ZERO,
             build_time: Duration::ZERO,
+            hosts: vec!["node1".to_owned()],
             journal: 100_000,
             history: Duration::from_mins(1),
             keep_data: 1 << 20,

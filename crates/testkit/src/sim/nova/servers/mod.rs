@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use self::server::{ACTIVE, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
 pub use self::server::{Server, ServerFault};
-use super::{Flavor, Nova};
+use super::{Flavor, Nova, ServerGroup};
 use crate::sim::{
     SimOptions,
     clock::later,
@@ -49,6 +49,7 @@ pub(super) struct Servers {
     /// Whether a resize is confirmed by itself.
     confirms: bool,
     takes: Duration,
+    hosts: Vec<String>,
 }
 
 /// Something that is done with a server, unless something else is by then.
@@ -60,8 +61,8 @@ struct Due {
 
 /// What comes of it.
 enum Step {
-    /// It runs, if it found a host.
-    Build,
+    /// It runs, if it found a host; else this is why not.
+    Build(&'static str),
     /// It is in this state.
     Become(&'static str),
     /// It waits with another flavor.
@@ -74,10 +75,10 @@ enum Step {
     Delete,
 }
 
-/// The name of the one host.
-const HOST: &str = "node1";
-/// Nova's words, with what they end in.
+/// Nova's words, with what they end in, when no host has room.
 const NO_HOST: &str = "No valid host was found. ";
+/// The same when none of those with room is one to choose.
+const NO_HOST_LEFT: &str = "No valid host was found. There are not enough hosts available.";
 /// The index of servers that have a host.
 const PLACED: &str = "placed";
 
@@ -92,13 +93,17 @@ impl Servers {
             room: None,
             confirms: false,
             takes: options.build_time,
+            hosts: options.hosts.clone(),
         }
     }
 
-    /// A host for one more server.
-    fn free_host(&self) -> Option<String> {
-        let has_room = self.room.is_none_or(|room| self.all.by(PLACED, "").count() < room);
-        has_room.then(|| HOST.to_owned())
+    /// A host for one more server, of a group or of none.
+    fn free_host(&self, group: Option<&ServerGroup>) -> Result<String, &'static str> {
+        if self.room.is_some_and(|room| self.all.by(PLACED, "").count() >= room) {
+            return Err(NO_HOST);
+        }
+        let chosen = group.map_or_else(|| self.hosts.first(), |group| group.host(&self.hosts, &self.all));
+        chosen.cloned().ok_or(NO_HOST_LEFT)
     }
 
     /// Begins to do something with a server.
@@ -130,11 +135,11 @@ impl Servers {
         let server = std::sync::Arc::make_mut(&mut server);
         server.task_state = None;
         match due.step {
-            Step::Build if server.host.is_some() => server.launch(now),
-            Step::Build => server.fail(now, NO_HOST),
+            Step::Build(_) if server.host.is_some() => server.launch(now),
+            Step::Build(why) => server.fail(now, why),
             Step::Become(state) => server.vm_state = state,
             // nobody is told
-            Step::Resize(_) if self.free_host().is_none() => {}
+            Step::Resize(_) if self.free_host(None).is_err() => {}
             Step::Resize(flavor) => {
                 let former = std::mem::replace(&mut server.flavor, *flavor);
                 server.launched_at = Some(now);
@@ -229,6 +234,11 @@ impl Nova {
     /// much as one more server, and without is none. Not set, there is room for all.
     pub fn set_room(&mut self, room: Option<usize>) {
         self.servers.room = room;
+    }
+
+    /// Sets which hosts run servers. What is on another one stays there.
+    pub fn set_hosts(&mut self, hosts: &[&str]) {
+        self.servers.hosts = hosts.iter().map(ToString::to_string).collect();
     }
 
     /// Sets whether a resize that is done is confirmed by itself, as with Nova's option `resize_confirm_window`.
