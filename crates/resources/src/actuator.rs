@@ -121,8 +121,8 @@ pub(crate) trait Actuator: Send + Sync + 'static {
         None
     }
 
-    /// Whether a request for what the object with this UID shares was lost, and may have been carried out all the same.
-    fn has_lost(&self, _: &str) -> bool {
+    /// Whether what an object shares may be there a second time, by a request that was lost.
+    fn may_be_twice(&self, _: &Self::Kind) -> bool {
         false
     }
 

@@ -68,7 +68,8 @@ impl VirtualMachineActuator {
         let compute = target.client.compute();
         let new = wanted::new_server(target, user_data)?;
         let new = NewServer { group_id: self.groups.id(target).await?, ..new };
-        let id = compute.create_server(&new).await?;
+        // it may be refused because another operator was faster, and has made a group of its own
+        let id = compute.create_server(&new).await.inspect_err(|_| self.groups.doubt(vm))?;
         let building = format!("Nova makes server {id}");
         progress.say("Building", building.clone());
         progress.created(&id).await?;
@@ -169,8 +170,8 @@ impl Actuator for VirtualMachineActuator {
         apart::shared(vm)
     }
 
-    fn has_lost(&self, uid: &str) -> bool {
-        self.groups.may_be_more(uid)
+    fn may_be_twice(&self, vm: &VirtualMachine) -> bool {
+        self.groups.may_be_more(vm)
     }
 
     fn sweep<'a>(&'a self, target: &'a Target<VirtualMachine>, is_last: bool) -> Step<'a, ()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Flow, Scope, create::interrupted, settled::uid_of};
+use super::{Flow, Scope, create::interrupted};
 use crate::{
     actuator::Actuator,
     cloud::Site,
@@ -31,11 +31,15 @@ impl<A: Actuator> Flow<A> {
 
     /// Removes what a lost request made of what the object shares.
     pub(super) async fn tidy_shared(&self, object: &Arc<A::Kind>, site: &Site) -> Result<(), Stop> {
-        if !self.actuator.has_lost(&uid_of(object.as_ref())) {
+        if !self.actuator.may_be_twice(object) {
             return Ok(());
         }
         let turn = self.directory.turn_to_use::<A>(object);
         let _turn = self.stop.run_until_cancelled(turn).await.ok_or_else(interrupted)?;
+        // another may have looked meanwhile
+        if !self.actuator.may_be_twice(object) {
+            return Ok(());
+        }
         match Scope::<A>::maker(&self.cloud, site, &place_of(object.as_ref())).await? {
             Some(maker) => self.sweep(&maker, object, site, false).await,
             None => Ok(()),

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use kube::ResourceExt;
 use kupenstack_api::resources::{AntiAffinity, AntiAffinityPolicy, VirtualMachine};
 use kupenstack_core::{Outcome, ownership::described, reason};
 use kupenstack_openstack::{Server, ServerGroup};
@@ -56,8 +55,17 @@ fn ours(all: Vec<ServerGroup>, name: &str) -> Vec<ServerGroup> {
 /// Makes and removes the groups.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By the UID of a VM: when a request for its group was made that may be, or come, beside another.
-    lost: Mutex<HashMap<String, Instant>>,
+    /// What is known of whether there is another group beside the one that is used. Of what was there when this process began,
+    /// nothing is.
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// There is none.
+    Alone,
+    /// There may be, and may come to be: a request was lost then.
+    Lost(Instant),
 }
 
 impl Groups {
@@ -74,23 +82,30 @@ impl Groups {
             remove(target, unused(&found)).await?;
             return Ok(Some(first.id.clone()));
         }
-        if !target.is_new {
-            self.doubt(target);
+        self.doubt(&target.object);
+        let made = compute.create_server_group(&name, policy(apart)).await?;
+        if target.is_new {
+            // no request was made before
+            self.learn(&target.object, Known::Alone);
         }
-        let made = compute.create_server_group(&name, policy(apart)).await;
-        Ok(Some(made.inspect_err(|_| self.doubt(target))?.id))
+        Ok(Some(made.id))
+    }
+
+    /// A request for a VM's group may have been lost, or come beside another operator's.
+    pub(super) fn doubt(&self, vm: &VirtualMachine) {
+        self.learn(vm, Known::Lost(Instant::now()));
     }
 
     /// Whether there may be another group beside the one that a VM is in.
-    pub(super) fn may_be_more(&self, uid: &str) -> bool {
-        self.lost().contains_key(uid)
+    pub(super) fn may_be_more(&self, vm: &VirtualMachine) -> bool {
+        shared(vm).is_some_and(|shared| self.known().get(&shared) != Some(&Known::Alone))
     }
 
     /// Removes the groups of a VM that was the last in them, else those beside the one that is used.
     pub(super) async fn sweep(&self, target: &Target<VirtualMachine>, is_last: bool) -> Result<(), Stop> {
-        let Some(name) = target.object.spec.anti_affinity.as_ref().and_then(|apart| name(target, apart)) else {
-            return Ok(());
-        };
+        let vm = &target.object;
+        let named = vm.spec.anti_affinity.as_ref().and_then(|apart| name(target, apart));
+        let (Some(shared), Some(name)) = (shared(vm), named) else { return Ok(()) };
         let (began, compute) = (Instant::now(), target.client.compute());
         let all = match target.owner {
             Some(_) => compute.list_server_groups().await?,
@@ -99,20 +114,25 @@ impl Groups {
         let found = ours(all, &name);
         if is_last {
             remove(target, found.iter()).await?;
-        } else {
-            remove(target, unused(&found)).await?;
+            self.known().remove(&shared);
+            return Ok(());
         }
-        let uid = target.object.uid().unwrap_or_default();
-        self.lost().retain(|of, at| *of != uid || !is_last && began.duration_since(*at) < LATE);
+        remove(target, unused(&found)).await?;
+        let known = self.known().get(&shared).copied();
+        if !matches!(known, Some(Known::Lost(at)) if began.duration_since(at) < LATE) {
+            self.learn(vm, Known::Alone);
+        }
         Ok(())
     }
 
-    fn doubt(&self, target: &Target<VirtualMachine>) {
-        self.lost().insert(target.object.uid().unwrap_or_default(), Instant::now());
+    fn learn(&self, vm: &VirtualMachine, known: Known) {
+        if let Some(shared) = shared(vm) {
+            self.known().insert(shared, known);
+        }
     }
 
-    fn lost(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

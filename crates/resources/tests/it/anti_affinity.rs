@@ -13,7 +13,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, gone, id, object, shown, until, within},
+    common::{
+        look::{self, eventually, gone, id, object, shown, until, within},
+        operator::Operator,
+    },
     virtual_machine::{create, servers, surroundings, vanish},
     world::{self, Tenant, World},
 };
@@ -101,6 +104,40 @@ async fn vms_of_a_group_are_apart_and_one_that_no_node_is_left_for_waits() {
     look::delete(tenant.api::<VirtualMachine>(), "three").await;
     assert!(groups(&tenant).await.is_empty(), "the last one takes it with it");
     operator.stop().await;
+}
+
+/// An operator that has just begun does not know what another has left; afterwards nothing is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_in_which_nothing_happens_is_looked_at_once_after_a_start() {
+    let world = world_with(&["node1", "node2"]).await;
+    let first = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    for name in ["one", "two"] {
+        create(&tenant, name, web()).await;
+    }
+    all_ready(&tenant, &["one", "two"]).await;
+    let asked = world.asked(GROUPS);
+    let passes = async |operator: &Operator| {
+        for name in ["one", "two", "one", "two"] {
+            let before = operator.passes("virtualmachine");
+            tenant.nudge::<VirtualMachine>(name).await;
+            eventually("a pass", async || operator.passes("virtualmachine") > before).await;
+        }
+    };
+    passes(&first).await;
+    assert_eq!(world.asked(GROUPS), asked);
+    first.stop().await;
+    let group = only(&tenant).await;
+    let now = world.sim.clock().now();
+    let lost = ServerGroup::new("lost", &group.name, &group.policy, &group.project_id);
+    world.sim.cloud().nova.put_server_group(now, lost);
+    let second = world.operator();
+    eventually("the look", async || world.count("GET", GROUPS) > 2).await;
+    passes(&second).await;
+    assert_eq!(only(&tenant).await.id, group.id, "what a lost request has made is gone");
+    assert_eq!(world.asked(GROUPS), asked + 2, "a look, and a deletion");
+    second.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
