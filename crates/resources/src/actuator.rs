@@ -132,6 +132,11 @@ pub(crate) trait Actuator: Send + Sync + 'static {
         ready(Ok(())).boxed()
     }
 
+    /// What those that need an object have to know of it, beside its identifier and whether it is ready.
+    fn tells(_: &Self::Kind) -> Option<&str> {
+        None
+    }
+
     /// Finds what is ours: by the recorded identifier, else by mark or constraint. Something foreign is never ours.
     fn observe<'a>(&'a self, target: &'a Target<Self::Kind>) -> Step<'a, Option<Self::Resource>>;
 

@@ -344,6 +344,7 @@ fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
         is_ready: object.is_some_and(|object| conditions::is_true(object.conditions(), READY)),
         is_leaving,
         silent_since: meta.creation_timestamp.as_ref().map(|at| at.0).filter(|_| is_silent),
+        told: object.and_then(A::tells).map(Into::into),
     };
     let needs = object.map(A::needs).unwrap_or_default().into();
     Entry { known, owned: Owned::of(meta).map(Box::new), needs, shared, is_held }

@@ -5,6 +5,7 @@
 //! address; one that a lost request made all the same is seen by the next list of the whole cloud and deleted by the flow.
 
 mod apart;
+mod attachments;
 mod listed;
 mod plan;
 mod restart;
@@ -193,6 +194,7 @@ impl Actuator for VirtualMachineActuator {
 
     fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
         let mut steps = wanted::updates(target, server);
+        steps.extend(attachments::step(target, server));
         if let Plan::Act(action, _) = plan::of(target, server, Timestamp::now()) {
             steps.push(act(target, server, action).boxed());
         }

@@ -84,11 +84,11 @@ pub struct VirtualMachineSpec {
     )]
     pub key_pair: Option<String>,
 
-    /// What it is connected to, in this order. It can't be changed.
+    /// What it is connected to, in this order when it is made. What is added or removed later is connected or disconnected
+    /// while it runs.
     #[schemars(
         length(min = 1, max = 8),
         extend("x-kubernetes-validations" = [
-            {"rule": "self == oldSelf", "message": "networks can't be changed, create another VirtualMachine instead"},
             {"rule": "self.filter(n, has(n.network)).all(n, self.exists_one(other, has(other.network) && other.network == n.network))", "message": "a network can be named once: for a second port on it name a Port"},
             {"rule": "self.filter(n, has(n.port)).all(n, self.exists_one(other, has(other.port) && other.port == n.port))", "message": "a port can be named once"},
         ])

@@ -171,7 +171,12 @@ mod tests {
     #[test]
     fn of_several_groups_the_one_with_servers_is_used() {
         let all = || {
-            vec![group("3", "web", &["s1"]), group("2", "web", &[]), group("1", "web", &[]), group("0", "other", &["s2"])]
+            vec![
+                group("3", "web", &["s1"]),
+                group("2", "web", &[]),
+                group("1", "web", &[]),
+                group("0", "other", &["s2"]),
+            ]
         };
         let found = ours(all(), "web");
         let ids = |groups: Vec<&ServerGroup>| groups.into_iter().map(|group| group.id.clone()).collect::<Vec<_>>();

@@ -91,7 +91,12 @@ pub(super) fn outcome(
     }
 }
 
-fn back_off(target: &Target<VirtualMachine>, server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> Outcome {
+fn back_off(
+    target: &Target<VirtualMachine>,
+    server: &Server,
+    status: &VirtualMachineStatus,
+    now: Timestamp,
+) -> Outcome {
     let wait = restart::wait(status, now);
     let cure = if server.status == "ERROR" && server.launched.is_none() { "made anew" } else { "started again" };
     let when = if wait.is_zero() { "now".to_owned() } else { format!("after {} s", wait.as_secs().max(1)) };

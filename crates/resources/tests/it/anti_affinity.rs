@@ -168,8 +168,7 @@ async fn one_that_is_made_anew_is_in_its_group_again() {
     let first = id(&tenant.ready::<VirtualMachine>("one").await);
     let group = only(&tenant).await;
     vanish(tenant.world, &first);
-    let again =
-        until(tenant.api(), "one", |vm: &VirtualMachine| look::is_ready(vm) && id(vm) != first).await;
+    let again = until(tenant.api(), "one", |vm: &VirtualMachine| look::is_ready(vm) && id(vm) != first).await;
     let now = only(&tenant).await;
     assert_eq!((&now.id, now.members.last()), (&group.id, Some(&id(&again))));
     look::delete(tenant.api::<VirtualMachine>(), "one").await;
@@ -350,8 +349,7 @@ async fn a_quota_of_groups_is_told_and_waited_for(#[case] resource: &str, #[case
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_a_group_is_refused_by_the_definition(#[case] apart: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
-    let spec =
-        json!({"image": "linux", "flavor": "small", "networks": [{"network": "net"}], "antiAffinity": apart});
+    let spec = json!({"image": "linux", "flavor": "small", "networks": [{"network": "net"}], "antiAffinity": apart});
     let error =
         tenant.api::<VirtualMachine>().create(&PostParams::default(), &object("wrong", &spec)).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");

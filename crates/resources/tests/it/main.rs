@@ -34,4 +34,5 @@ mod sources;
 mod subnet;
 mod virtual_machine;
 mod virtual_machine_failures;
+mod virtual_machine_networks;
 mod world;

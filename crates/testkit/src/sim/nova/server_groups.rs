@@ -20,7 +20,7 @@ pub struct ServerGroup {
     pub id: String,
     /// Its name, not unique.
     pub name: String,
-    /// One of [`POLICIES`].
+    /// What it asks for: `anti-affinity`, `soft-anti-affinity`, `affinity` or `soft-affinity`.
     pub policy: String,
     /// The project it belongs to.
     pub project_id: String,
@@ -106,11 +106,8 @@ impl Nova {
         let groups = self.server_groups.view(call.as_of);
         // others get their own, whatever they ask for
         let everybodys = call.request.query("all_projects").is_some() && call.caller.is_admin();
-        let found: Vec<_> = if everybodys {
-            groups.all().collect()
-        } else {
-            groups.by("project", call.caller.project()).collect()
-        };
+        let found: Vec<_> =
+            if everybodys { groups.all().collect() } else { groups.by("project", call.caller.project()).collect() };
         let offset = call.request.query("offset").and_then(|offset| offset.parse().ok()).unwrap_or_default();
         let page = found.into_iter().skip(offset).take(limit(call)?);
         let shown: Vec<Value> = page.map(|group| self.shown_group(call, group)).collect();
@@ -131,7 +128,8 @@ impl Nova {
 
     pub(super) fn show_server_group(&mut self, call: &mut Call<'_>) -> Outcome {
         let groups = self.server_groups.view(call.as_of);
-        let group = groups.get(call.param(0)).filter(|group| group.is_of(call)).ok_or_else(|| no_group(call.param(0)))?;
+        let group =
+            groups.get(call.param(0)).filter(|group| group.is_of(call)).ok_or_else(|| no_group(call.param(0)))?;
         Ok(Answer::ok(&json!({"server_group": self.shown_group(call, group)})))
     }
 

@@ -43,10 +43,8 @@ async fn a_group_lives_and_dies() {
     assert_eq!(compute.list_server_groups().await.unwrap(), [group.clone()], "a server that is gone is no member");
     assert!(compute.delete_server_group(&group.id).await.unwrap());
     assert!(!compute.delete_server_group(&group.id).await.unwrap());
-    let error = compute
-        .create_server(&NewServer { group_id: Some(group.id.clone()), ..new_server("web") })
-        .await
-        .unwrap_err();
+    let error =
+        compute.create_server(&NewServer { group_id: Some(group.id.clone()), ..new_server("web") }).await.unwrap_err();
     assert_eq!(error.status(), Some(400));
     assert!(error.to_string().ends_with(&format!("Instance group {} could not be found.", group.id)), "{error}");
 }
