@@ -1,4 +1,4 @@
-//! Nova: servers, flavors, key pairs and host aggregates, and its own services.
+//! Nova: servers, server groups, flavors, key pairs and host aggregates, and its own services.
 
 mod aggregate;
 mod flavor;
@@ -6,6 +6,7 @@ mod flavor_access;
 mod key_pair;
 mod server;
 mod server_action;
+mod server_group;
 
 use http::Method;
 use serde::Deserialize;
@@ -16,6 +17,7 @@ pub use flavor::{Flavor, NewFlavor};
 pub use key_pair::KeyPair;
 pub use server::{NewServer, Server, ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor};
 pub use server_action::ServerAction;
+pub use server_group::ServerGroup;
 
 use crate::{Client, Error, service::ServiceClient};
 

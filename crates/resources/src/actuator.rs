@@ -2,7 +2,10 @@
 
 use std::{fmt::Debug, sync::Arc};
 
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 use kube::Resource;
 use kupenstack_api::resources::ResourceKind;
 use kupenstack_core::Outcome;
@@ -12,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     cloud::Site,
-    needs::{Need, Needs},
+    needs::{Key, Need, Needs},
     observe::Listed,
     parts::Part,
     queue::Call,
@@ -71,6 +74,10 @@ pub(crate) struct Target<K> {
     pub(crate) needs: Needs,
     /// Whether nothing can have been made for the object before this pass.
     pub(crate) is_new: bool,
+    /// Our mark on what the objects of its place share; none where no place is known.
+    pub(crate) place_mark: Option<String>,
+    /// How many others need what it shares.
+    pub(crate) sharers: usize,
 }
 
 /// Makes one kind true. The flow calls these; none of them may know what comes before or after.
@@ -106,6 +113,28 @@ pub(crate) trait Actuator: Send + Sync + 'static {
     /// The objects that this one makes for itself. It needs them as others, and says so in [`needs`](Self::needs).
     fn parts(_: &Self::Kind) -> Result<Vec<Part>, Failure> {
         Ok(Vec::new())
+    }
+
+    /// What the object shares with others of its place, in OpenStack and without it being an object: [`create`](Self::create)
+    /// makes it if it is not there, and [`sweep`](Self::sweep) removes it. Objects have turns at both.
+    fn shared(_: &Self::Kind) -> Option<Key> {
+        None
+    }
+
+    /// Whether what an object shares may be there a second time, by a request that was lost.
+    fn may_be_twice(&self, _: &Self::Kind) -> bool {
+        false
+    }
+
+    /// Removes of what an object shares all, if it is the last that needed it, else only what a lost request made beside the
+    /// one that is used.
+    fn sweep<'a>(&'a self, _: &'a Target<Self::Kind>, _is_last: bool) -> Step<'a, ()> {
+        ready(Ok(())).boxed()
+    }
+
+    /// What those that need an object have to know of it, beside its identifier and whether it is ready.
+    fn tells(_: &Self::Kind) -> Option<&str> {
+        None
     }
 
     /// Finds what is ours: by the recorded identifier, else by mark or constraint. Something foreign is never ours.

@@ -3,6 +3,8 @@
 //! It is kept by the controllers' own watches and costs no request. An object that waits for another is looked at when the
 //! other comes, is ready, or goes; one that is kept because others use it, when they have gone.
 
+mod shared;
+
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,6 +22,7 @@ use kupenstack_core::{
 use kupenstack_runtime::{ObjectRef, Told};
 use tokio::sync::watch;
 
+use self::shared::Sharing;
 use crate::{
     actuator::{Actuator, Kind},
     needs::{Key, Known, Need, Needs, When},
@@ -49,6 +52,8 @@ struct State {
     parts: HashMap<Arc<str>, BTreeSet<Key>>,
     /// What is being deleted.
     leaving: BTreeSet<Key>,
+    /// Who shares what.
+    sharing: HashMap<Key, Sharing>,
 }
 
 struct Registered {
@@ -63,6 +68,10 @@ struct Entry {
     /// Whose part it is. Few are.
     owned: Option<Box<Owned>>,
     needs: Box<[Need]>,
+    /// What it shares with others. Few do.
+    shared: Option<Box<Key>>,
+    /// Whether it does not go before we let it.
+    is_held: bool,
 }
 
 impl Directory {
@@ -174,6 +183,7 @@ impl Directory {
         if entry.known.is_leaving {
             state.leaving.insert(key.clone());
         }
+        state.share(key, &entry);
         let lost = before.map(|before| before.needs).unwrap_or_default();
         state.wake(lost.iter().filter(|need| !entry.needs.contains(need)).map(|need| &need.key));
         state.entries.insert(key.clone(), entry);
@@ -186,6 +196,7 @@ impl Directory {
     fn remove(&self, key: &Key) {
         let mut state = self.state();
         let Some(entry) = state.take(key) else { return };
+        state.unshare(key, &entry, true);
         // what it needed may go now, and what needs it is to say so
         state.wake(entry.needs.iter().map(|need| &need.key));
         state.wake(state.users.get(key).into_iter().flatten());
@@ -229,6 +240,7 @@ impl State {
     fn take(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         self.leaving.remove(key);
+        self.unshare(key, &entry, false);
         for need in &entry.needs {
             if let Some(users) = self.users.get_mut(&need.key) {
                 users.remove(key);
@@ -323,17 +335,19 @@ fn named(key: &Key, user: &Key, is_leaving: bool) -> String {
 /// An object that we have let go has nothing any more and uses nothing, however long others keep it.
 fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
     let is_leaving = meta.deletion_timestamp.is_some();
-    let is_kept = meta.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
-    let object = object.filter(|_| is_kept || !is_leaving);
+    let is_held = meta.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
+    let shared = object.and_then(A::shared).map(Box::new);
+    let object = object.filter(|_| is_held || !is_leaving);
     let is_silent = object.is_some_and(|object| object.conditions().is_empty());
     let known = Known {
         id: object.and_then(ResourceKind::recorded).map(Into::into),
         is_ready: object.is_some_and(|object| conditions::is_true(object.conditions(), READY)),
         is_leaving,
         silent_since: meta.creation_timestamp.as_ref().map(|at| at.0).filter(|_| is_silent),
+        told: object.and_then(A::tells).map(Into::into),
     };
     let needs = object.map(A::needs).unwrap_or_default().into();
-    Entry { known, owned: Owned::of(meta).map(Box::new), needs }
+    Entry { known, owned: Owned::of(meta).map(Box::new), needs, shared, is_held }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod erase;
 mod parts;
 mod report;
 mod settled;
+mod shared;
 
 use std::{sync::Arc, time::Duration};
 
@@ -149,7 +150,7 @@ impl<A: Actuator> Flow<A> {
         if is_new {
             self.hold(object).await?;
         }
-        let target = Target { needs, is_new, ..Self::target(object, site, &maker) };
+        let target = Target { needs, is_new, ..self.target(object, site, &maker) };
         let result = self.ensure(report, target).await;
         result.inspect_err(|stop| maker.doubt(&self.cloud, stop))
     }
@@ -179,6 +180,7 @@ impl<A: Actuator> Flow<A> {
         // another one may be what keeps this from being as declared
         if target.recorded.as_deref() == Some(resource.id()) {
             self.clear(&target, resource.id()).await?;
+            self.tidy_shared(&target.object, &target.site).await?;
         }
         (target.recorded, target.is_new) = (Some(resource.id().to_owned()), false);
         // what there is is told, whatever comes of the updates
@@ -258,7 +260,7 @@ impl<A: Actuator> Flow<A> {
         Ok(())
     }
 
-    fn target(object: &Arc<A::Kind>, site: &Site, worker: &Worker) -> Target<A::Kind> {
+    fn target(&self, object: &Arc<A::Kind>, site: &Site, worker: &Worker) -> Target<A::Kind> {
         let uid = object.uid().unwrap_or_default();
         Target {
             recorded: object.recorded().map(ToOwned::to_owned),
@@ -269,6 +271,8 @@ impl<A: Actuator> Flow<A> {
             owner: worker.owner.clone(),
             needs: Needs::default(),
             is_new: false,
+            place_mark: Scope::<A>::mark(&self.cloud, site, &place_of(object.as_ref())),
+            sharers: self.directory.sharers::<A>(object),
             object: Arc::clone(object),
         }
     }

@@ -82,6 +82,8 @@ pub(crate) struct Known {
     pub(crate) is_leaving: bool,
     /// When it was made, as long as it has said nothing.
     pub(crate) silent_since: Option<Timestamp>,
+    /// What its kind tells of it beside that.
+    pub(crate) told: Option<Arc<str>>,
 }
 
 impl Known {
@@ -105,6 +107,12 @@ impl Needs {
     pub(crate) fn id_of<N: ResourceKind>(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(need, _)| need.key.kind == N::KIND && &*need.key.name == name)?;
         found.1.as_ref()?.id.as_deref()
+    }
+
+    /// What the kind of a needed object tells of it.
+    pub(crate) fn told_of<N: ResourceKind>(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(need, _)| need.key.kind == N::KIND && &*need.key.name == name)?;
+        found.1.as_ref()?.told.as_deref()
     }
 
     /// What has to come before the object's own resource can be made.

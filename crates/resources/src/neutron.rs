@@ -74,6 +74,11 @@ pub(crate) trait NeutronKind: Kind {
         Vec::new()
     }
 
+    /// As [`Actuator::tells`].
+    fn tells(&self) -> Option<&str> {
+        None
+    }
+
     /// Where those resources are.
     fn all(client: &Client) -> Collection<<Self::Resource as Whole>::Main>;
 
@@ -200,6 +205,10 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
 
     fn needs(object: &K) -> Vec<Need> {
         object.needs()
+    }
+
+    fn tells(object: &K) -> Option<&str> {
+        object.tells()
     }
 
     fn observe<'a>(&'a self, target: &'a Target<K>) -> Step<'a, Option<K::Resource>> {

@@ -33,6 +33,12 @@ impl NeutronKind for Port {
         networks.chain(subnets).chain(groups).collect()
     }
 
+    /// By its MAC Nova tells which port an address is of. Without an address there is nothing to tell.
+    fn tells(&self) -> Option<&str> {
+        let status = self.status.as_ref().filter(|status| !status.addresses.is_empty())?;
+        status.mac_address.as_deref()
+    }
+
     fn all(client: &Client) -> Collection<openstack::Port> {
         client.network().ports()
     }

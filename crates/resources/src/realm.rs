@@ -35,6 +35,9 @@ pub(crate) trait Realm: Sized + Send + Sync + 'static {
     /// Where the objects are that something in a place calls by their name alone.
     fn beside(place: &str) -> &str;
 
+    /// Our mark on what the objects in a place share; none where no place is known.
+    fn mark(cloud: &Cloud, site: &Site, place: &str) -> Option<String>;
+
     /// Whether resources can be made for what is in a place, or what they wait for.
     fn open(cloud: &Cloud, place: &str) -> Result<(), Outcome>;
 
@@ -122,6 +125,10 @@ impl Realm for NamespaceResourceScope {
         place
     }
 
+    fn mark(cloud: &Cloud, site: &Site, place: &str) -> Option<String> {
+        Some(site.cluster.mark(&cloud.namespace(place)?.uid()?))
+    }
+
     fn open(cloud: &Cloud, place: &str) -> Result<(), Outcome> {
         let wait = |message: String| Err(Outcome::waiting(reason::PROJECT_NOT_READY, message));
         let Some(namespace) = cloud.namespace(place) else {
@@ -200,6 +207,10 @@ impl Realm for ClusterResourceScope {
 
     fn beside(_: &str) -> &'static str {
         ""
+    }
+
+    fn mark(_: &Cloud, _: &Site, _: &str) -> Option<String> {
+        None
     }
 
     fn open(_: &Cloud, _: &str) -> Result<(), Outcome> {

@@ -4,6 +4,8 @@
 //! whichever server is at it. Nova refuses a second server at a port, so that there is never a second guest with its
 //! address; one that a lost request made all the same is seen by the next list of the whole cloud and deleted by the flow.
 
+mod apart;
+mod attachments;
 mod listed;
 mod plan;
 mod probe;
@@ -25,10 +27,11 @@ use kupenstack_api::{
     },
 };
 use kupenstack_core::Outcome;
-use kupenstack_openstack::{ErrorKind, Server, ServerAction, ServerFilter};
+use kupenstack_openstack::{ErrorKind, NewServer, Server, ServerAction, ServerFilter};
 use kupenstack_runtime::{Failure, Told};
 
 use self::{
+    apart::Groups,
     plan::{Plan, Prior, Size},
     probe::Probes,
 };
@@ -36,7 +39,7 @@ use crate::{
     actuator::{Actuator, Aside, Progress, Step, Target},
     directory::Directory,
     needs::{
-        Need,
+        Key, Need,
         When::{FromTheStart, InTheEnd},
     },
     observe::{self, Listed},
@@ -50,6 +53,7 @@ pub(crate) struct VirtualMachineActuator {
     kubernetes: kube::Client,
     placement: Arc<Placement>,
     probes: Probes,
+    groups: Groups,
 }
 
 impl VirtualMachineActuator {
@@ -60,7 +64,12 @@ impl VirtualMachineActuator {
         placement: &Arc<Placement>,
         directory: &Arc<Directory>,
     ) -> Result<Self, Failure> {
-        Ok(Self { kubernetes, placement: Arc::clone(placement), probes: Probes::new(directory)? })
+        Ok(Self {
+            kubernetes,
+            placement: Arc::clone(placement),
+            probes: Probes::new(directory)?,
+            groups: Groups::default(),
+        })
     }
 
     /// The flavor in Nova that a VM is to have.
@@ -98,7 +107,10 @@ impl VirtualMachineActuator {
         })?;
         let user_data = user_data::read(&self.kubernetes, vm).await?;
         let compute = target.client.compute();
-        let id = compute.create_server(&wanted::new_server(target, flavor, user_data)?).await?;
+        let new = wanted::new_server(target, flavor, user_data)?;
+        let new = NewServer { group_id: self.groups.id(target).await?, ..new };
+        // it may be refused because another operator was faster, and has made a group of its own
+        let id = compute.create_server(&new).await.inspect_err(|_| self.groups.doubt(vm))?;
         let building = format!("Nova makes server {id}");
         progress.say("Building", building.clone());
         progress.created(&id).await?;
@@ -199,6 +211,18 @@ impl Actuator for VirtualMachineActuator {
         self.placement.heard_of_vm(told);
     }
 
+    fn shared(vm: &VirtualMachine) -> Option<Key> {
+        apart::shared(vm)
+    }
+
+    fn may_be_twice(&self, vm: &VirtualMachine) -> bool {
+        self.groups.may_be_more(vm)
+    }
+
+    fn sweep<'a>(&'a self, target: &'a Target<VirtualMachine>, is_last: bool) -> Step<'a, ()> {
+        self.groups.sweep(target, is_last).boxed()
+    }
+
     fn observe<'a>(&'a self, target: &'a Target<VirtualMachine>) -> Step<'a, Option<Server>> {
         find(target).boxed()
     }
@@ -214,6 +238,7 @@ impl Actuator for VirtualMachineActuator {
 
     fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
         let mut steps = wanted::updates(target, server);
+        steps.extend(attachments::step(target, server));
         if let Plan::Act(action, _) = self.plan(target, server, Timestamp::now()) {
             steps.push(act(target, server, action).boxed());
         }
@@ -247,7 +272,7 @@ impl Actuator for VirtualMachineActuator {
         }
         let objection =
             (plan == Plan::Keep("Running")).then(|| self.probes.objection(&target.object, server)).flatten();
-        objection.unwrap_or_else(|| shown::outcome(&target.object, server, &plan, status, now))
+        objection.unwrap_or_else(|| shown::outcome(target, server, &plan, status, now))
     }
 
     fn passed(&self, uid: &str) {

@@ -31,8 +31,8 @@ pub use security_group::{IpFamily, SecurityGroup, SecurityGroupRule, SecurityGro
 pub use shared::{Adoption, DeletionPolicy, ResourceKind};
 pub use subnet::{AddressPool, HostRoute, Ipv6Mode, Subnet, SubnetSpec, SubnetStatus};
 pub use virtual_machine::{
-    PowerState, RestartPolicy, SecretKey, UserData, VirtualMachine, VirtualMachineFault, VirtualMachineFloatingIP,
-    VirtualMachineNetwork, VirtualMachineSpec, VirtualMachineStatus,
+    AntiAffinity, AntiAffinityPolicy, PowerState, RestartPolicy, SecretKey, UserData, VirtualMachine,
+    VirtualMachineFault, VirtualMachineFloatingIP, VirtualMachineNetwork, VirtualMachineSpec, VirtualMachineStatus,
 };
 
 /// API group of the kinds in this module.

@@ -41,6 +41,7 @@ use crate::{Conditions, HasConditions};
     {"rule": "has(self.image) == has(oldSelf.image)", "fieldPath": ".image", "message": "the image can't be changed, create another VirtualMachine instead"},
     {"rule": "has(self.keyPair) == has(oldSelf.keyPair)", "fieldPath": ".keyPair", "message": "keyPair is read when the VM is first booted: create another VirtualMachine instead"},
     {"rule": "has(self.userData) == has(oldSelf.userData)", "fieldPath": ".userData", "message": "userData is read when the VM is first booted: create another VirtualMachine instead"},
+    {"rule": "has(self.antiAffinity) == has(oldSelf.antiAffinity)", "fieldPath": ".antiAffinity", "message": "antiAffinity counts when the VM is made: create another VirtualMachine instead"},
 ]))]
 pub struct VirtualMachineSpec {
     /// A text for people. In Nova's `description` the operator's mark stands behind it.
@@ -83,11 +84,11 @@ pub struct VirtualMachineSpec {
     )]
     pub key_pair: Option<String>,
 
-    /// What it is connected to, in this order. It can't be changed.
+    /// What it is connected to, in this order when it is made. What is added or removed later is connected or disconnected
+    /// while it runs.
     #[schemars(
         length(min = 1, max = 8),
         extend("x-kubernetes-validations" = [
-            {"rule": "self == oldSelf", "message": "networks can't be changed, create another VirtualMachine instead"},
             {"rule": "self.filter(n, has(n.network)).all(n, self.exists_one(other, has(other.network) && other.network == n.network))", "message": "a network can be named once: for a second port on it name a Port"},
             {"rule": "self.filter(n, has(n.port)).all(n, self.exists_one(other, has(other.port) && other.port == n.port))", "message": "a port can be named once"},
         ])
@@ -123,6 +124,14 @@ pub struct VirtualMachineSpec {
         }]
     ))]
     pub metadata: BTreeMap<String, String>,
+
+    /// VMs of the same namespace that it shares no node with (Nova's server groups). When absent, it shares its node with any.
+    /// It can't be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self == oldSelf", "message": "antiAffinity counts when the VM is made: create another VirtualMachine instead"},
+    ]))]
+    pub anti_affinity: Option<AntiAffinity>,
 
     /// What it is to do. When absent, `Running`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,6 +194,27 @@ pub struct VirtualMachineFloatingIP {
     /// with the VM. For an address that stays, declare a `FloatingIP` that names the VM's port.
     #[schemars(length(min = 1, max = 253))]
     pub external_network: String,
+}
+
+/// Which VMs are kept apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AntiAffinity {
+    /// A name that you choose: VMs of the namespace that name the same group, and the same policy, are kept apart.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"))]
+    pub group: String,
+    /// How much depends on it. When absent, `Required`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<AntiAffinityPolicy>,
+}
+
+/// How much depends on VMs being apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AntiAffinityPolicy {
+    /// A VM that no node is left for does not run (Nova's `anti-affinity`).
+    #[default]
+    Required,
+    /// VMs share a node if there is no other with room (`soft-anti-affinity`).
+    Preferred,
 }
 
 /// Where user data comes from.
@@ -290,6 +320,13 @@ pub struct VirtualMachineFault {
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's interface
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+impl AntiAffinity {
+    /// How much depends on it.
+    pub fn policy(&self) -> AntiAffinityPolicy {
+        self.policy.unwrap_or_default()
+    }
 }
 
 impl VirtualMachine {

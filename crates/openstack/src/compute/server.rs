@@ -156,11 +156,14 @@ pub struct NewServer {
     pub user_data: Option<Vec<u8>>,
     /// Keys and values, at most 255 characters each.
     pub metadata: BTreeMap<String, String>,
+    /// Id of the server group that it is to be in, for as long as it is there. One that does not exist is a
+    /// [`ErrorKind::BadRequest`](crate::ErrorKind::BadRequest).
+    pub group_id: Option<String>,
 }
 
 impl fmt::Debug for NewServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, flavor_id, image_id, key_name, ports, user_data, metadata } = self;
+        let Self { name, description, flavor_id, image_id, key_name, ports, user_data, metadata, group_id } = self;
         f.debug_struct("NewServer")
             .field("name", name)
             .field("description", description)
@@ -170,6 +173,7 @@ impl fmt::Debug for NewServer {
             .field("ports", ports)
             .field("user_data", &user_data.as_ref().map(|data| format!("[{} bytes]", data.len())))
             .field("metadata", metadata)
+            .field("group_id", group_id)
             .finish()
     }
 }
@@ -177,6 +181,14 @@ impl fmt::Debug for NewServer {
 impl NewServer {
     /// With the user data as it is encoded.
     fn body(&self, user_data: Option<&str>) -> Value {
+        let mut body = json!({"server": self.server(user_data)});
+        if let Some(group) = &self.group_id {
+            body["os:scheduler_hints"] = json!({"group": group});
+        }
+        body
+    }
+
+    fn server(&self, user_data: Option<&str>) -> Value {
         // without a word about networks, Nova would choose one
         let networks = match self.ports.as_slice() {
             [] => json!("none"),
@@ -279,7 +291,7 @@ impl Compute {
         }
         let user_data = new.user_data.as_ref().map(|data| BASE64_STANDARD.encode(data));
         let call = self.service.call(Method::POST, &["servers"]).await?;
-        let mut call = call.json(&json!({"server": new.body(user_data.as_deref())}));
+        let mut call = call.json(&new.body(user_data.as_deref()));
         if let Some(user_data) = user_data {
             // Nova quotes what it does not like
             call = call.secret(&SecretString::from(user_data));

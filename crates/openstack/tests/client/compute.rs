@@ -143,6 +143,7 @@ fn new_server() -> NewServer {
         ports: vec!["port".to_owned()],
         user_data: Some(USER_DATA.to_vec()),
         metadata: [("a".to_owned(), "b".to_owned())].into(),
+        group_id: None,
     }
 }
 
@@ -163,4 +164,34 @@ async fn user_data_is_in_no_error_and_no_log() {
     assert_eq!(sent["server"]["networks"], json!([{"port": "port"}]));
     let told = format!("{error} {error:?} {:?} {}", new_server(), log());
     assert!(told.contains("Invalid input") && !told.contains(&encoded) && !told.contains("battery-staple"), "{error}");
+}
+
+fn group(id: usize) -> Value {
+    json!({"id": id.to_string(), "name": "web", "policy": "anti-affinity", "rules": {}, "members": [], "project_id": "p",
+        "user_id": "u"})
+}
+
+/// Nova gives no links to the next page, and as much at once as it is configured to.
+#[tokio::test]
+async fn server_groups_are_read_page_by_page() {
+    for (largest, total, asked) in [(1000, 3, 1), (100, 100, 2), (100, 250, 3)] {
+        let cloud = Cloud::start().await;
+        let page = move |request: &Request| {
+            let query: Vec<_> = request.url.query_pairs().collect();
+            let offset = query.iter().find(|(key, _)| key == "offset").map_or(0, |(_, value)| value.parse().unwrap());
+            let groups: Vec<Value> = (offset..total).take(largest).map(group).collect();
+            let version = request.headers["openstack-api-version"].clone();
+            ResponseTemplate::new(200)
+                .insert_header("openstack-api-version", version)
+                .set_body_json(json!({"server_groups": groups}))
+        };
+        Mock::given(path("/v2.1/os-server-groups")).respond_with(page).mount(&cloud.server).await;
+        let found = cloud.client().compute().survey_server_groups().await.unwrap();
+        let ids: Vec<usize> = found.iter().map(|group| group.id.parse().unwrap()).collect();
+        assert_eq!(ids, (0..total).collect::<Vec<_>>());
+        let requests = cloud.requests("GET", "/v2.1/os-server-groups").await;
+        assert_eq!(requests.len(), asked);
+        assert!(requests.iter().all(|request| request.url.query().unwrap().contains("all_projects=True")));
+        assert_eq!(requests[0].headers["openstack-api-version"], "compute 2.64", "one policy instead of a list");
+    }
 }

@@ -24,8 +24,12 @@ impl<A: Actuator> Flow<A> {
         let _writing = self.census.writing(uid_of(target.object.as_ref()));
         let (unwanted, over) = (CancellationToken::new(), CancellationToken::new());
         let work = async {
+            let create = async {
+                let _turn = self.directory.turn_to_use::<A>(&target.object).await;
+                self.actuator.create(target, report).await
+            };
             let result = tokio::select! {
-                result = self.actuator.create(target, report) => result,
+                result = create => result,
                 () = unwanted.cancelled() => Err(interrupted()),
                 () = self.stop.cancelled() => Err(interrupted()),
             };

@@ -66,6 +66,7 @@ impl<A: Actuator> Flow<A> {
         if let Some(wait) = left {
             return Ok(wait);
         }
+        self.leave_shared(object, &site).await?;
         self.break_up(object).await?;
         self.let_go(report).await?;
         self.tell_of_deletion(report).await;
@@ -107,7 +108,7 @@ impl<A: Actuator> Flow<A> {
     async fn erase_as_maker(&self, object: &Arc<A::Kind>, site: &Site) -> Result<Option<Erased>, Stop> {
         let place = place_of(object.as_ref());
         let Some(maker) = Scope::<A>::maker(self.cloud(), site, &place).await? else { return Ok(None) };
-        match self.erase_as(&maker, Self::target(object, site, &maker)).await {
+        match self.erase_as(&maker, self.target(object, site, &maker)).await {
             Ok(Erased::Unseen) if object.recorded().is_some() => Ok(None),
             Err(stop) if stop.is_unauthorized() => Ok(None),
             erased => erased.map(Some),
@@ -116,7 +117,7 @@ impl<A: Actuator> Flow<A> {
 
     async fn erase_as_heir(&self, object: &Arc<A::Kind>, site: &Site, id: Option<&str>) -> Result<Erased, Stop> {
         let heir = Scope::<A>::heir(self.cloud(), site).await?;
-        let target = Target { recorded: id.map(ToOwned::to_owned), ..Self::target(object, site, &heir) };
+        let target = Target { recorded: id.map(ToOwned::to_owned), ..self.target(object, site, &heir) };
         self.erase_as(&heir, target).await
     }
 

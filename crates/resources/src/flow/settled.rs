@@ -30,7 +30,7 @@ impl<A: Actuator> Flow<A> {
         let Some(id) = object.recorded() else { return Ok(None) };
         let Some(resource) = self.census.seen(site, &uid, id).await else { return Ok(None) };
         let onlooker = Scope::<A>::onlooker(&self.cloud, site, &place).await?;
-        let target = Target { needs: needs.clone(), ..Self::target(object, site, &onlooker) };
+        let target = Target { needs: needs.clone(), ..self.target(object, site, &onlooker) };
         // a namespace may have got another project since
         let is_in_place = target.owner.as_ref().is_some_and(|project| resource.is_in(project));
         let is_as_declared = self.actuator.updates(&target, &resource).is_empty() || leaves_drift(report);
@@ -38,6 +38,7 @@ impl<A: Actuator> Flow<A> {
             return Ok(None);
         }
         self.clear(&target, id).await?;
+        self.tidy_shared(object, site).await?;
         Ok(Some(self.observed(report, &target, &resource).await))
     }
 
@@ -46,7 +47,7 @@ impl<A: Actuator> Flow<A> {
     pub(super) async fn clear(&self, target: &Target<A::Kind>, id: &str) -> Result<(), Stop> {
         for stray in self.census.strays(&uid_of(target.object.as_ref()), id) {
             let heir = Scope::<A>::heir(&self.cloud, &target.site).await?;
-            let target = Self::target(&target.object, &target.site, &heir);
+            let target = self.target(&target.object, &target.site, &heir);
             let target = Target { recorded: Some(stray.clone()), ..target };
             let found = self.actuator.observe(&target).await;
             let found = found.inspect_err(|stop| heir.doubt(&self.cloud, stop))?;

@@ -1,6 +1,7 @@
-//! What other services keep of a project by themselves, which nobody else removes when the project goes.
+//! What other services keep of a project, which nobody else removes when the project goes.
 
 use futures::TryStreamExt;
+use kupenstack_core::ownership;
 use kupenstack_openstack::{NetworkFilter, SecurityGroup};
 
 use super::admin::Admin;
@@ -9,9 +10,26 @@ use crate::{cloud::Cloud, stop::Stop};
 /// Neutron makes it when a project first needs it, and keeps it.
 const DEFAULT_GROUP: &str = "default";
 
-/// Deletes what services of the cloud have made for the project by themselves.
-pub(super) async fn remove(cloud: &Cloud, admin: &Admin, project: &str) -> Result<(), Stop> {
-    if cloud.has("Neutron") { remove_security_group(admin, project).await } else { Ok(()) }
+/// Deletes what services of the cloud have made for the project by themselves, and what carries the namespace's `mark`.
+pub(super) async fn remove(cloud: &Cloud, admin: &Admin, project: &str, mark: &str) -> Result<(), Stop> {
+    if cloud.has("Neutron") {
+        remove_security_group(admin, project).await?;
+    }
+    if cloud.has("Nova") {
+        remove_server_groups(admin, mark).await?;
+    }
+    Ok(())
+}
+
+/// Those of VMs that went without removing them, in whichever project of the namespace. Nova would keep them for good.
+async fn remove_server_groups(admin: &Admin, mark: &str) -> Result<(), Stop> {
+    let compute = admin.elsewhere().compute();
+    for group in compute.survey_server_groups().await? {
+        if ownership::mark_in(&group.name) == Some(mark) {
+            compute.delete_server_group(&group.id).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Groups that people made are not ours to delete.

@@ -191,7 +191,7 @@ impl Tenant {
             admin.write().delete_user(&user.id).await?;
         }
         for project in self.projects(admin).await? {
-            leftovers::remove(cloud, admin, &project.id).await?;
+            leftovers::remove(cloud, admin, &project.id, &self.mark).await?;
             admin.write().delete_project(&project.id).await?;
         }
         let waiting = |what: &str, name: &str| {

@@ -8,11 +8,12 @@ use kupenstack_core::{Outcome, conditions::UP_TO_DATE};
 use kupenstack_openstack::{Server, ServerAddress};
 
 use super::{
+    apart,
     plan::{BACK_OFF, NOT_RESIZED, Plan},
     restart,
 };
 use crate::{
-    actuator::Aside,
+    actuator::{Aside, Target},
     placement::{flavor_of, labels_of},
 };
 
@@ -51,23 +52,24 @@ fn addresses(vm: &VirtualMachine, server: &Server) -> Vec<String> {
 
 /// What a pass comes to.
 pub(super) fn outcome(
-    vm: &VirtualMachine,
+    target: &Target<VirtualMachine>,
     server: &Server,
     plan: &Plan,
     status: &mut VirtualMachineStatus,
     now: Timestamp,
 ) -> Outcome {
-    let (id, before) = (&server.id, vm.status.clone().unwrap_or_default());
+    let (vm, id) = (&target.object, &server.id);
+    let before = vm.status.clone().unwrap_or_default();
     match plan {
         Plan::Keep(word) => Outcome::Done { reason: word, message: format!("server {id} is {}", server.status) },
         Plan::Wait("Building") => Outcome::waiting("Building", format!("Nova makes server {id}")),
         Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
-        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(server))),
+        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(target, server))),
         Plan::Note => {
             restart::count(&before, status, restart::failed_at(server), now);
-            back_off(server, status, now)
+            back_off(target, server, status, now)
         }
-        Plan::Pause => back_off(server, status, now),
+        Plan::Pause => back_off(target, server, status, now),
         Plan::Refused => {
             let wait = restart::postpone(&before, status, now);
             let (is, wanted) = (&server.flavor.original_name, flavor_of(vm));
@@ -86,7 +88,7 @@ pub(super) fn outcome(
             );
             Outcome::blocked("Stopped", message)
         }
-        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(server))),
+        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(target, server))),
         Plan::Strange => {
             Outcome::blocked("Failed", format!("server {id} is {}, which somebody else must end", server.status))
         }
@@ -103,11 +105,16 @@ pub(super) fn misplaced(vm: &VirtualMachine, node: &str) -> Aside {
     Aside::Not { kind: UP_TO_DATE, reason: "NodeChanged", message }
 }
 
-fn back_off(server: &Server, status: &VirtualMachineStatus, now: Timestamp) -> Outcome {
+fn back_off(
+    target: &Target<VirtualMachine>,
+    server: &Server,
+    status: &VirtualMachineStatus,
+    now: Timestamp,
+) -> Outcome {
     let wait = restart::wait(status, now);
     let cure = if server.status != "SHUTOFF" && server.launched.is_none() { "made anew" } else { "started again" };
     let when = if wait.is_zero() { "now".to_owned() } else { format!("after {} s", wait.as_secs().max(1)) };
-    Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(server)))
+    Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(target, server)))
         .within(wait.max(Duration::from_millis(100)))
 }
 
@@ -124,9 +131,12 @@ fn doing(server: &Server) -> String {
     }
 }
 
-fn why(server: &Server) -> String {
+fn why(target: &Target<VirtualMachine>, server: &Server) -> String {
     match &server.fault {
-        Some(fault) => format!("Nova says: {} (code {})", fault.message.trim(), fault.code),
+        Some(fault) => {
+            let lack = apart::lack(target, server).map(|lack| format!("; {lack}")).unwrap_or_default();
+            format!("Nova says: {} (code {}){lack}", fault.message.trim(), fault.code)
+        }
         None if server.status == "BUILD" => {
             format!(
                 "Nova has found no host for server {}, nor said that there is none, since {}",

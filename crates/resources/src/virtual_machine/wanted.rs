@@ -39,7 +39,7 @@ fn description(target: &Target<VirtualMachine>) -> String {
     described(target.object.spec.description.as_deref().unwrap_or_default(), &target.mark)
 }
 
-/// The server to ask for.
+/// The server to ask for, in no group.
 pub(super) fn new_server(
     target: &Target<VirtualMachine>,
     flavor_id: String,
@@ -64,6 +64,7 @@ pub(super) fn new_server(
         ports: ports(vm).map(|port| id::<Port>(target, &port)).collect::<Result<_, _>>()?,
         user_data,
         metadata: spec.metadata.clone(),
+        group_id: None,
     })
 }
 

@@ -199,6 +199,7 @@ impl Stage {
             ("flavors", cloud.nova.flavors().count()),
             ("aggregates", cloud.nova.aggregates().count()),
             ("servers", cloud.nova.servers().count()),
+            ("server groups", cloud.nova.server_groups().count()),
             ("key pairs", cloud.nova.key_pairs().count()),
             ("networks", cloud.neutron.all("networks").count()),
             ("ports", ports.filter(|port| !port.text("device_owner").starts_with("network:")).count()),

@@ -1,5 +1,5 @@
-//! The life of a `VirtualMachine`, with the port that is made for it; its network, image and flavor are there before it and
-//! stay.
+//! The life of a `VirtualMachine`, with the port and the server group that are made for it; its network, image and flavor are
+//! there before it and stay.
 
 use kube::Api;
 use kupenstack_api::resources::{Flavor, Image, Network, Port, Subnet, VirtualMachine};
@@ -17,7 +17,7 @@ use crate::{
 
 impl ObjectKind for VirtualMachine {
     const COUNTED: &'static str = "servers";
-    const BESIDE: &'static [(&'static str, usize)] = &[("ports", 1)];
+    const BESIDE: &'static [(&'static str, usize)] = &[("ports", 1), ("server groups", 1)];
     const CONTROLLERS: &'static [&'static str] =
         &["projects", "image", "flavor", "network", "subnet", "port", "virtualmachine"];
 
@@ -42,7 +42,8 @@ impl ObjectKind for VirtualMachine {
 
     fn spec((): &(), stage: &Stage) -> Value {
         json!({"image": "linux", "flavor": stage.name, "networks": [{"network": "net", "addresses": [{"ip": "10.0.0.7"}]}],
-            "userData": {"inline": "#cloud-config"}, "metadata": {"a": "1", "b": "2"}})
+            "userData": {"inline": "#cloud-config"}, "metadata": {"a": "1", "b": "2"},
+            "antiAffinity": {"group": "web"}})
     }
 
     fn edit() -> Value {
@@ -58,10 +59,12 @@ impl ObjectKind for VirtualMachine {
         let mut ports = cloud.neutron.all("ports").filter(|port| port.text("device_id") == id);
         let port = ports.next().ok_or("the server is at no port")?;
         let text = server.description.as_deref().unwrap_or_default().split(' ').next() == Some("second");
-        let found = json!([server.status(), server.metadata, text, port.body["fixed_ips"][0]["ip_address"]]);
+        // those that are gone are members for good
+        let is_apart = cloud.nova.server_groups().all(|group| group.members.iter().any(|member| member == id));
+        let found = json!([server.status(), server.metadata, text, port.body["fixed_ips"][0]["ip_address"], is_apart]);
         let wanted = match phase {
-            Phase::Create => json!(["ACTIVE", {"a": "1", "b": "2"}, false, "10.0.0.7"]),
-            _ => json!(["SHUTOFF", {"a": "9"}, true, "10.0.0.7"]),
+            Phase::Create => json!(["ACTIVE", {"a": "1", "b": "2"}, false, "10.0.0.7", true]),
+            _ => json!(["SHUTOFF", {"a": "9"}, true, "10.0.0.7", true]),
         };
         if found == wanted { Ok(()) } else { Err(format!("{found} instead of {wanted}")) }
     }

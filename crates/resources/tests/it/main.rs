@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod adopt;
+mod anti_affinity;
 mod cloud;
 mod cluster_image;
 #[path = "../common/mod.rs"]
@@ -34,5 +35,6 @@ mod sources;
 mod subnet;
 mod virtual_machine;
 mod virtual_machine_failures;
+mod virtual_machine_networks;
 mod virtual_machine_probe;
 mod world;

@@ -305,7 +305,6 @@ async fn what_can_never_be_is_refused_by_the_definition(#[case] but: Value, #[ca
 #[rstest]
 #[case::image(json!({"image": "other"}), "image can't be changed")]
 #[case::of_the_cluster(json!({"image": null, "clusterImage": "other"}), "image can't be changed")]
-#[case::networks(json!({"networks": [{"network": "other"}]}), "networks can't be changed")]
 #[case::key_pair(json!({"keyPair": "x"}), "read when the VM is first booted")]
 #[case::user_data(json!({"userData": {"inline": "x"}}), "read when the VM is first booted")]
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! The simulated Nova's servers, by our client.
 
+mod groups;
 mod lists;
 mod placement;
 mod refusals;
@@ -100,6 +101,7 @@ fn new_server(name: &str) -> NewServer {
         ports: Vec::new(),
         user_data: None,
         metadata: [("a".to_owned(), "b".to_owned())].into(),
+        group_id: None,
     }
 }
 

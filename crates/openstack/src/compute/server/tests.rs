@@ -69,12 +69,16 @@ fn a_new_server_keeps_its_user_data_to_itself() {
         ports: Vec::new(),
         user_data: Some(b"correct-horse".to_vec()),
         metadata: BTreeMap::new(),
+        group_id: None,
     };
     let printed = format!("{new:?}");
     assert!(
         printed.contains("[13 bytes]") && !printed.contains("correct") && !printed.contains("99, 111"),
         "{printed}"
     );
-    assert_eq!(new.body(None)["networks"], "none");
-    assert_eq!(new.body(None).get("key_name"), None);
+    assert_eq!(new.server(None)["networks"], "none");
+    assert_eq!(new.server(None).get("key_name"), None);
+    assert_eq!(new.body(None).get("os:scheduler_hints"), None);
+    let grouped = NewServer { group_id: Some("g".to_owned()), ..new };
+    assert_eq!(grouped.body(None)["os:scheduler_hints"], json!({"group": "g"}), "beside the server");
 }

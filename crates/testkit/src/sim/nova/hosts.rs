@@ -33,8 +33,13 @@ impl Hosts {
 
     /// The host for a server of a flavor; if it can be, another than the one it has.
     pub(super) fn place(&self, flavor: &Flavor, now_on: Option<&str>) -> Option<String> {
-        let fitting = || self.names.iter().filter(|host| self.fits(host, flavor));
-        fitting().find(|host| Some(host.as_str()) != now_on).or_else(|| fitting().next()).cloned()
+        let fitting = self.fitting(flavor);
+        fitting.iter().find(|host| Some(host.as_str()) != now_on).or_else(|| fitting.first()).cloned()
+    }
+
+    /// The hosts that a server of a flavor can be on.
+    pub(super) fn fitting(&self, flavor: &Flavor) -> Vec<String> {
+        self.names.iter().filter(|host| self.fits(host, flavor)).cloned().collect()
     }
 
     /// As the filter `AggregateInstanceExtraSpecsFilter` judges. Words such as `<or>` are not simulated.

@@ -1,4 +1,4 @@
-//! Nova v2.1: servers, flavors with their extra specs, key pairs, host aggregates, and who runs servers.
+//! Nova v2.1: servers, server groups, flavors with their extra specs, key pairs, host aggregates, and who runs servers.
 
 mod aggregates;
 mod extra_specs;
@@ -7,6 +7,7 @@ mod flavor_access;
 mod flavors;
 mod hosts;
 mod key_pairs;
+mod server_groups;
 mod servers;
 
 use http::StatusCode;
@@ -17,6 +18,7 @@ pub use self::{
     aggregates::Aggregate,
     flavor::Flavor,
     key_pairs::KeyPair,
+    server_groups::ServerGroup,
     servers::{Server, ServerFault},
 };
 use self::{
@@ -34,6 +36,7 @@ use super::{
 pub struct Nova {
     flavors: Table<Flavor>,
     key_pairs: Table<KeyPair>,
+    server_groups: Table<ServerGroup>,
     servers: Servers,
     hosts: Hosts,
 }
@@ -54,6 +57,7 @@ impl Nova {
         Self {
             flavors: Table::new(options.history),
             key_pairs: Table::new(options.history),
+            server_groups: Table::new(options.history),
             servers: Servers::new(options),
             hosts: Hosts::new(options),
         }
@@ -124,6 +128,10 @@ impl Service for Nova {
         Route::new("POST", "/v2.1/os-keypairs", Self::create_key_pair),
         Route::new("GET", "/v2.1/os-keypairs/{keypair_name}", Self::show_key_pair),
         Route::new("DELETE", "/v2.1/os-keypairs/{keypair_name}", Self::delete_key_pair),
+        Route::new("GET", "/v2.1/os-server-groups", Self::list_server_groups),
+        Route::new("POST", "/v2.1/os-server-groups", Self::create_server_group),
+        Route::new("GET", "/v2.1/os-server-groups/{server_group_id}", Self::show_server_group),
+        Route::new("DELETE", "/v2.1/os-server-groups/{server_group_id}", Self::delete_server_group),
         Route::new("GET", "/v2.1/servers", |it, call| it.list_servers(call, Detail::Brief)),
         Route::new("GET", "/v2.1/servers/detail", |it, call| it.list_servers(call, Detail::Whole)),
         Route::new("POST", "/v2.1/servers", Self::create_server),

@@ -37,11 +37,17 @@ impl Nova {
         let key_name = self.key_name(call, asked)?;
         check_image(call, image, &flavor)?;
         let project = call.caller.project();
+        let group = self.wanted_group(&body)?;
         self.check_quota(call, project, [1, flavor.vcpus, flavor.ram])?;
+        self.check_members(call, group.as_ref())?;
+        let (host, lack) = match self.servers.free_host(&self.hosts, &flavor, group.as_ref(), None) {
+            Ok(host) => (Some(host), ""),
+            Err(lack) => (None, lack),
+        };
         let server = Server {
             description: asked.get("description").and_then(Value::as_str).map(str::to_owned),
             user_id: call.caller.user_id.clone(),
-            host: self.servers.free_host(&self.hosts, &flavor, None),
+            host,
             image_id: image.id.clone(),
             key_name,
             user_data: asked.get("user_data").and_then(Value::as_str).map(str::to_owned),
@@ -57,7 +63,8 @@ impl Nova {
             "id": server.id, "links": server.links(call), "OS-DCF:diskConfig": "MANUAL",
             "security_groups": [{"name": "default"}], "adminPass": &call.ids.hex()[..12],
         }});
-        self.servers.begin(call.now, server, Some(SPAWNING), Step::Build);
+        self.join(call.now, group, &server.id);
+        self.servers.begin(call.now, server, Some(SPAWNING), Step::Build(lack));
         Ok(Answer::json(StatusCode::ACCEPTED, &answer))
     }
 

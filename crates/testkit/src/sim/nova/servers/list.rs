@@ -23,7 +23,11 @@ impl Nova {
         let servers = self.servers.all.view(call.as_of);
         let server = servers.get(call.param(0)).filter(|server| server.is_visible_to(&call.caller));
         let server = server.ok_or_else(|| no_server(call))?;
-        Ok(Answer::ok(&json!({"server": server.shown(call, peers.neutron, Detail::Whole)})))
+        let mut shown = server.shown(call, peers.neutron, Detail::Whole);
+        if shown.get("server_groups").is_some() {
+            shown["server_groups"] = json!(self.groups_of(&server.id));
+        }
+        Ok(Answer::ok(&json!({"server": shown})))
     }
 
     pub(in crate::sim::nova) fn list_servers(&mut self, call: &mut Call<'_>, detail: Detail) -> Outcome {

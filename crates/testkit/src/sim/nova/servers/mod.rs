@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use self::server::{ACTIVE, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
 pub use self::server::{Server, ServerFault};
-use super::{Flavor, Nova, hosts::Hosts};
+use super::{Flavor, Nova, ServerGroup, hosts::Hosts};
 use crate::sim::{
     SimOptions,
     clock::later,
@@ -60,8 +60,8 @@ struct Due {
 
 /// What comes of it.
 enum Step {
-    /// It runs, if it found a host.
-    Build,
+    /// It runs, if it found a host; else this is why not.
+    Build(&'static str),
     /// It is in this state.
     Become(&'static str),
     /// It waits with another flavor.
@@ -74,8 +74,10 @@ enum Step {
     Delete,
 }
 
-/// Nova's words, with what they end in.
+/// Nova's words, with what they end in, when no host has room.
 const NO_HOST: &str = "No valid host was found. ";
+/// The same when none of those with room is one to choose.
+const NO_HOST_LEFT: &str = "No valid host was found. There are not enough hosts available.";
 /// The index of servers that have a host.
 const PLACED: &str = "placed";
 
@@ -93,10 +95,19 @@ impl Servers {
         }
     }
 
-    /// A host for one more server, or for one that is on a host now.
-    fn free_host(&self, hosts: &Hosts, flavor: &Flavor, now_on: Option<&str>) -> Option<String> {
-        let has_room = self.room.is_none_or(|room| self.all.by(PLACED, "").count() < room);
-        has_room.then(|| hosts.place(flavor, now_on)).flatten()
+    /// A host for one more server, of a group or of none, or for one that is on a host now.
+    fn free_host(
+        &self,
+        hosts: &Hosts,
+        flavor: &Flavor,
+        group: Option<&ServerGroup>,
+        now_on: Option<&str>,
+    ) -> Result<String, &'static str> {
+        if self.room.is_some_and(|room| self.all.by(PLACED, "").count() >= room) {
+            return Err(NO_HOST);
+        }
+        let Some(group) = group else { return hosts.place(flavor, now_on).ok_or(NO_HOST) };
+        group.host(&hosts.fitting(flavor), &self.all).cloned().ok_or(NO_HOST_LEFT)
     }
 
     /// Begins to do something with a server.
@@ -128,12 +139,12 @@ impl Servers {
         let server = std::sync::Arc::make_mut(&mut server);
         server.task_state = None;
         match due.step {
-            Step::Build if server.host.is_some() => server.launch(now),
-            Step::Build => server.fail(now, NO_HOST),
+            Step::Build(_) if server.host.is_some() => server.launch(now),
+            Step::Build(why) => server.fail(now, why),
             Step::Become(state) => server.vm_state = state,
             Step::Resize(flavor) => {
                 // without a host, nobody is told
-                if let Some(host) = self.free_host(hosts, &flavor, server.host.as_deref()) {
+                if let Ok(host) = self.free_host(hosts, &flavor, None, server.host.as_deref()) {
                     let former = std::mem::replace(&mut server.flavor, *flavor);
                     let left = move_to(now, server, Some(host), neutron);
                     server.launched_at = Some(now);
