@@ -117,13 +117,12 @@ async fn settle_aggregate(
     wanted: &WantedAggregate,
 ) -> Result<(), Stop> {
     let made;
-    let aggregate = match found {
-        Some(found) => found,
-        None => {
-            made = compute.create_aggregate(name).await?;
-            tracing::info!(aggregate = name, "made, for VMs are to be on its nodes");
-            &made
-        }
+    let aggregate = if let Some(found) = found {
+        found
+    } else {
+        made = compute.create_aggregate(name).await?;
+        tracing::info!(aggregate = name, "made, for VMs are to be on its nodes");
+        &made
     };
     let (key, value) = &wanted.property;
     if aggregate.metadata.get(key) != Some(value) {
@@ -173,13 +172,12 @@ async fn settle_flavor(
 ) -> Result<Answer, Stop> {
     let in_nova = wanted.in_nova()?;
     let made;
-    let flavor = match found {
-        Some(found) => found,
-        None => {
-            known.remove(&wanted.id);
-            made = create(compute, wanted, &in_nova).await?;
-            &made
-        }
+    let flavor = if let Some(found) = found {
+        found
+    } else {
+        known.remove(&wanted.id);
+        made = create(compute, wanted, &in_nova).await?;
+        &made
     };
     for step in flavor::updates(compute, &in_nova, flavor) {
         step.await?;
@@ -203,15 +201,11 @@ async fn create(compute: &Compute, wanted: &WantedFlavor, in_nova: &WantedInNova
             return Ok(made);
         }
     };
-    match compute.get_flavor(&wanted.id).await? {
-        // an earlier request of ours that was carried out late
-        Some(ours) => Ok(ours),
-        None => {
-            let message =
-                format!("the flavor for spec.nodeSelector can't be made: {refusal}; delete what has its name");
-            Err(Outcome::waiting(reason::NAME_CLASH, message).into())
-        }
-    }
+    // there may be an earlier request of ours that was carried out late
+    compute.get_flavor(&wanted.id).await?.ok_or_else(|| {
+        let message = format!("the flavor for spec.nodeSelector can't be made: {refusal}; delete what has its name");
+        Outcome::waiting(reason::NAME_CLASH, message).into()
+    })
 }
 
 /// Of the projects that are to use a flavor, those that may use what it is derived from, and those that may not.
