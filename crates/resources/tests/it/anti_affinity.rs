@@ -55,7 +55,7 @@ async fn hosts(tenant: &Tenant<'_>) -> Vec<Option<String>> {
 }
 
 fn on(hosts: &[&str]) -> Vec<Option<String>> {
-    hosts.iter().map(|host| Some(host.to_string())).collect()
+    hosts.iter().map(|host| Some((*host).to_owned())).collect()
 }
 
 async fn all_ready(tenant: &Tenant<'_>, names: &[&str]) {
@@ -343,7 +343,7 @@ async fn a_quota_of_groups_is_told_and_waited_for(#[case] resource: &str, #[case
 #[case::empty("")]
 #[case::odd("web front")]
 #[case::end("web-")]
-#[case::long(&"x".repeat(64))]
+#[case::long("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_a_group_is_refused_by_the_definition(#[case] group: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
