@@ -264,7 +264,7 @@ async fn a_vm_that_is_retained_stays_in_its_group_until_the_namespace_goes() {
     let server = id(&tenant.ready::<VirtualMachine>("kept").await);
     look::delete(tenant.api::<VirtualMachine>(), "kept").await;
     let group = only(&tenant).await;
-    assert_eq!(group.members, [server.clone()]);
+    assert_eq!(group.members, std::slice::from_ref(&server));
     vanish(tenant.world, &server);
     let now = tenant.world.sim.clock().now();
     let put = |id: &str, name: &str| {
