@@ -74,7 +74,7 @@ pub(crate) struct Target<K> {
     pub(crate) needs: Needs,
     /// Whether nothing can have been made for the object before this pass.
     pub(crate) is_new: bool,
-    /// Our mark on what the objects of its place share; none where no place is known.
+    /// Our mark on what the objects of its place share; none if it shares nothing, or its place is not known.
     pub(crate) place_mark: Option<String>,
     /// How many others need what it shares.
     pub(crate) sharers: usize,

@@ -271,7 +271,7 @@ impl<A: Actuator> Flow<A> {
             owner: worker.owner.clone(),
             needs: Needs::default(),
             is_new: false,
-            place_mark: Scope::<A>::mark(&self.cloud, site, &place_of(object.as_ref())),
+            place_mark: A::shared(object).and_then(|_| Scope::<A>::mark(&self.cloud, site, &place_of(object.as_ref()))),
             sharers: self.directory.sharers::<A>(object),
             object: Arc::clone(object),
         }

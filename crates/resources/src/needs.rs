@@ -105,14 +105,17 @@ impl Needs {
 
     /// The identifier of the resource of a needed object. None as long as it has none.
     pub(crate) fn id_of<N: ResourceKind>(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(need, _)| need.key.kind == N::KIND && &*need.key.name == name)?;
-        found.1.as_ref()?.id.as_deref()
+        self.known_of::<N>(name)?.id.as_deref()
     }
 
     /// What the kind of a needed object tells of it.
     pub(crate) fn told_of<N: ResourceKind>(&self, name: &str) -> Option<&str> {
+        self.known_of::<N>(name)?.told.as_deref()
+    }
+
+    fn known_of<N: ResourceKind>(&self, name: &str) -> Option<&Known> {
         let found = self.0.iter().find(|(need, _)| need.key.kind == N::KIND && &*need.key.name == name)?;
-        found.1.as_ref()?.told.as_deref()
+        found.1.as_ref()
     }
 
     /// What has to come before the object's own resource can be made.

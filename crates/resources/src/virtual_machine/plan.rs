@@ -93,7 +93,7 @@ pub(super) fn is_resting(server: &Server) -> bool {
 
 /// Whether Nova has forgotten that a server is to be made. Of those that it does not know in any cell it says that they changed just
 /// now, so that only their beginning tells.
-pub(super) fn is_lost(server: &Server, now: Timestamp) -> bool {
+fn is_lost(server: &Server, now: Timestamp) -> bool {
     let has_no_host = server.status == "BUILD" && server.task_state.as_deref() == Some("scheduling");
     has_no_host && server.created.parse().is_ok_and(|created: Timestamp| now.duration_since(created) > LOST)
 }

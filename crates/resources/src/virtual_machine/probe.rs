@@ -11,8 +11,10 @@ use std::{
 };
 
 use kube::ResourceExt;
-use kupenstack_api::HasConditions;
-use kupenstack_api::resources::{HttpGetProbe, ProbeScheme, ReadinessProbe, VirtualMachine};
+use kupenstack_api::{
+    HasConditions,
+    resources::{HttpGetProbe, ProbeScheme, ReadinessProbe, VirtualMachine},
+};
 use kupenstack_core::{Outcome, conditions};
 use kupenstack_openstack::Server;
 use kupenstack_runtime::{Failure, jittered};
@@ -126,10 +128,11 @@ impl Probes {
     fn verdict(&self, vm: &VirtualMachine, question: Question) -> Verdict {
         let (mut all, now) = (self.all(), Instant::now());
         all.retain(|_, asking| now.duration_since(asking.wanted_at) < GONE);
-        let asking = all.remove(&vm.uid().unwrap_or_default()).filter(|asking| asking.question == question);
+        let uid = vm.uid().unwrap_or_default();
+        let asking = all.remove(&uid).filter(|asking| asking.question == question);
         let asking = asking.unwrap_or_else(|| self.ask(vm, question));
         let verdict = lock(&asking.verdict).clone();
-        all.insert(vm.uid().unwrap_or_default(), Asking { is_wanted: true, wanted_at: now, ..asking });
+        all.insert(uid, Asking { is_wanted: true, wanted_at: now, ..asking });
         verdict
     }
 
