@@ -203,19 +203,26 @@ async fn rounds(
 struct Tally {
     right: u32,
     wrong: u32,
+    /// Wrong ones that were wrong for the same reason.
+    same: u32,
+    why: String,
 }
 
 impl Tally {
-    /// The verdict, when these are enough for one. What fails goes on to fail for the reason that it first did.
+    /// The verdict, when these are enough for one. What fails goes on to fail for the reason that it first did, until another
+    /// has come as often in a row: one that changes all the time is not told each time.
     fn count(&mut self, probe: &ReadinessProbe, answer: Result<(), String>) -> Option<Verdict> {
         match answer {
             Ok(()) => {
-                (self.right, self.wrong) = (self.right.saturating_add(1), 0);
+                (self.right, self.wrong, self.same) = (self.right.saturating_add(1), 0, 0);
                 (self.right == probe.success_threshold.unwrap_or(1).max(1)).then_some(Verdict::Answers)
             }
             Err(why) => {
                 (self.right, self.wrong) = (0, self.wrong.saturating_add(1));
-                (self.wrong == probe.failure_threshold.unwrap_or(3).max(1)).then_some(Verdict::Fails(why))
+                self.same = if self.why == why { self.same.saturating_add(1) } else { 1 };
+                self.why.clone_from(&why);
+                let enough = probe.failure_threshold.unwrap_or(3).max(1);
+                (self.wrong == enough || self.wrong > enough && self.same == enough).then_some(Verdict::Fails(why))
             }
         }
     }
@@ -290,6 +297,17 @@ mod tests {
         wanted[3] = Some(Verdict::Answers);
         wanted[7] = Some(Verdict::Fails("d".to_owned()));
         assert_eq!(verdicts, wanted);
+    }
+
+    #[test]
+    fn another_reason_is_told_once_it_stays() {
+        let probe = ReadinessProbe { failure_threshold: Some(2), ..ReadinessProbe::default() };
+        let mut tally = Tally::default();
+        let told = ["slow", "slow", "closed", "slow", "closed", "closed", "closed"]
+            .map(|why| tally.count(&probe, Err(why.to_owned())))
+            .into_iter()
+            .flatten();
+        assert_eq!(told.collect::<Vec<_>>(), ["slow", "closed"].map(|why| Verdict::Fails(why.to_owned())));
     }
 
     #[test]
