@@ -6,24 +6,17 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
 . "$HERE/lib.sh"
-# shellcheck source=dev/lib.sh
-. "$HERE/../../dev/lib.sh"
-# shellcheck source=dev/k8s/cluster.sh
-. "$HERE/../../dev/k8s/cluster.sh"
+# shellcheck source=tests/e2e/lib-demo.sh
+. "$HERE/lib-demo.sh"
 
-DEMO=demo
 LABEL=example.com/disk
 VMS=(picky one two)
-openstack() { "$HERE/../../dev/bin/openstack" "$@"; }
-demo() { kubectl -n "$DEMO" "$@"; }
 
 clean_up() {
   demo delete vm "${VMS[@]}" --ignore-not-found --wait=false >/dev/null 2>&1 || true
   demo delete network,subnet back --ignore-not-found --wait=false >/dev/null 2>&1 || true
   kubectl label nodes --all "$LABEL-" >/dev/null 2>&1 || true
 }
-
-up() { KUPENSTACK_VMS=yes KUPENSTACK_NODES=$(running_nodes | wc -l) "$HERE/../../dev/up"; }
 
 # declare_vm NAME SPEC: a VM like the demo's; SPEC in YAML's flow style says what else it has.
 declare_vm() {

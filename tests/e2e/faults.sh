@@ -7,19 +7,14 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
 . "$HERE/lib.sh"
-# shellcheck source=dev/lib.sh
-. "$HERE/../../dev/lib.sh"
-# shellcheck source=dev/k8s/cluster.sh
-. "$HERE/../../dev/k8s/cluster.sh"
+# shellcheck source=tests/e2e/lib-demo.sh
+. "$HERE/lib-demo.sh"
 # shellcheck disable=SC2034 # for lib-vms.sh
 NS=openstack RELEASE=2026.2
 # shellcheck source=tests/e2e/lib-vms.sh
 . "$HERE/lib-vms.sh"
 
-DEMO=demo
 WORK=$(mktemp -d)
-openstack() { "$HERE/../../dev/bin/openstack" "$@"; }
-demo() { kubectl -n "$DEMO" "$@"; }
 
 clean_up() {
   jobs -p | xargs -r kill 2>/dev/null || true
@@ -27,8 +22,6 @@ clean_up() {
   k delete pod client --ignore-not-found --wait=false >/dev/null 2>&1 || true
   rm -rf "$WORK"
 }
-
-up() { KUPENSTACK_VMS=yes KUPENSTACK_NODES=$(running_nodes | wc -l) "$HERE/../../dev/up"; }
 
 # vm_is_asked: five times a second, until ASKING is ended; sets ASKING.
 vm_is_asked() {

@@ -6,10 +6,8 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
 . "$HERE/lib.sh"
-# shellcheck source=dev/lib.sh
-. "$HERE/../../dev/lib.sh"
-# shellcheck source=dev/k8s/cluster.sh
-. "$HERE/../../dev/k8s/cluster.sh"
+# shellcheck source=tests/e2e/lib-demo.sh
+. "$HERE/lib-demo.sh"
 # shellcheck source=tests/e2e/lib-docs.sh
 . "$HERE/lib-docs.sh"
 # shellcheck disable=SC2034 # for lib-vms.sh
@@ -22,11 +20,6 @@ clean_up() {
   kubectl label nodes --all openstack-compute-node- vms-gateway- >/dev/null || true
 }
 
-up() {
-  local nodes
-  nodes=$(running_nodes | wc -l)
-  KUPENSTACK_VMS=yes KUPENSTACK_NODES=$nodes "$HERE/../../dev/up"
-}
 vms_again() { "$HERE/../../dev/vms" 2>&1; }
 up_again() { prints 'says: hello from my first VM' vms_again; }
 demo_goes() { kubectl delete namespace demo --timeout=180s; }

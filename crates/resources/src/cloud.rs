@@ -12,10 +12,10 @@ use futures::{
     stream::{self, BoxStream},
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, core::PartialObjectMeta, runtime::watcher};
+use kube::{Api, ResourceExt, api::ObjectMeta, core::PartialObjectMeta, runtime::watcher};
 use kupenstack_api::cluster::OpenStack;
 use kupenstack_openstack::{Client, CloudConfig, Observer, Options};
-use kupenstack_runtime::{Context, Failure, ObjectRef, Shared};
+use kupenstack_runtime::{Context, Failure, ObjectRef, Shared, Told};
 use tokio::sync::broadcast;
 
 use self::health::Health;
@@ -40,6 +40,7 @@ pub(crate) struct Cloud {
     access: Access,
     refusals: broadcast::Sender<String>,
     raises: broadcast::Sender<String>,
+    departures: broadcast::Sender<String>,
     health: Arc<Health>,
 }
 
@@ -50,15 +51,16 @@ impl Cloud {
         let health = Arc::new(Health::new(Arc::clone(&context.metrics)));
         let observer: Arc<dyn Observer> = Arc::clone(&health) as Arc<dyn Observer>;
         let options = Options { observer: Some(observer), ..Options::default() };
-        let (refusals, raises) = (broadcast::channel(64).0, broadcast::channel(64).0);
+        let news = || broadcast::channel(64).0;
         let cloud = Arc::new(Self {
             operator_namespace: operator_namespace.to_owned(),
             openstack: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
             namespaces: Shared::start(Api::all(kubernetes.clone()), watcher::Config::default(), context),
             access: Access::new(kubernetes.clone(), options),
             kubernetes,
-            refusals,
-            raises,
+            refusals: news(),
+            raises: news(),
+            departures: news(),
             health: Arc::clone(&health),
         });
         let look = health::look(Arc::downgrade(&cloud), health);
@@ -149,7 +151,7 @@ impl Cloud {
     /// Namespaces whose credentials are missing or refused.
     pub(crate) fn distrusted(&self) -> BoxStream<'static, ObjectRef<Namespace>> {
         // one that is missed and still true is told again
-        heard(&self.refusals).map(|namespace| ObjectRef::new(&namespace)).boxed()
+        heard(&self.refusals).filter_map(|place| ready(place.map(|namespace| ObjectRef::new(&namespace)))).boxed()
     }
 
     /// Tells that a namespace's project may have more than before, or less.
@@ -161,7 +163,35 @@ impl Cloud {
     /// Namespaces whose project may have more than before, or less.
     pub(crate) fn limit_changes(&self) -> BoxStream<'static, String> {
         // who waits for more looks again before long anyway
-        heard(&self.raises)
+        heard(&self.raises).filter_map(ready).boxed()
+    }
+
+    /// Tells that objects have changed or gone: those of a namespace that is being deleted may be the last that its project stays for.
+    pub(crate) fn stirred<K>(&self, told: &Told<'_, K>) {
+        let place = |meta: &ObjectMeta| self.namespace(meta.namespace.as_deref()?);
+        let concerned = match told {
+            Told::Listing => Vec::new(),
+            Told::There(meta, _) | Told::Gone(meta) => place(meta).into_iter().collect(),
+            // something may have gone while nobody watched
+            Told::Listed => self.namespaces(),
+        };
+        for namespace in concerned.iter().filter(|namespace| is_leaving(namespace)) {
+            // without a listener in this process nobody waits in it
+            drop(self.departures.send(namespace.name_any()));
+        }
+    }
+
+    /// Namespaces that are being deleted, each time that an object in them may have gone.
+    pub(crate) fn departures(self: &Arc<Self>) -> BoxStream<'static, ObjectRef<Namespace>> {
+        let cloud = Arc::clone(self);
+        heard(&self.departures)
+            .flat_map(move |place| {
+                let all = || cloud.namespaces().into_iter().filter(|one| is_leaving(one)).map(|one| one.name_any());
+                let concerned = place.map_or_else(|| all().collect(), |namespace| vec![namespace]);
+                stream::iter(concerned)
+            })
+            .map(|namespace| ObjectRef::new(&namespace))
+            .boxed()
     }
 
     /// Each time that a service of OpenStack which did not answer does so again.
@@ -193,15 +223,17 @@ impl Cloud {
     }
 }
 
-/// What is told from now on. Who is slow to listen misses some of it.
-fn heard(told: &broadcast::Sender<String>) -> BoxStream<'static, String> {
+fn is_leaving(namespace: &NamespaceMeta) -> bool {
+    namespace.metadata.deletion_timestamp.is_some()
+}
+
+/// What is told from now on. Who is slow to listen misses some of it: that is nothing told of none.
+fn heard(told: &broadcast::Sender<String>) -> BoxStream<'static, Option<String>> {
     stream::unfold(told.subscribe(), |mut news| async {
-        loop {
-            match news.recv().await {
-                Ok(namespace) => return Some((namespace, news)),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
+        match news.recv().await {
+            Ok(namespace) => Some((Some(namespace), news)),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some((None, news)),
+            Err(broadcast::error::RecvError::Closed) => None,
         }
     })
     .boxed()

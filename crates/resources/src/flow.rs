@@ -83,6 +83,7 @@ impl<A: Actuator> Flow<A> {
         let (flow, mut follow) = (Arc::clone(self), self.directory.follow::<A>());
         move |told| {
             flow.actuator.heard(&told);
+            flow.cloud.stirred(&told);
             follow(told);
         }
     }

@@ -3,7 +3,7 @@
 mod key;
 mod secret;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use kube::{Resource, ResourceExt};
@@ -14,20 +14,49 @@ use kupenstack_openstack::{self as openstack, Error, ErrorKind};
 use self::key::PublicKey;
 use crate::{
     actuator::{Actuator, Progress, Step, Target},
+    cloud::Cloud,
     observe::Listed,
+    projects,
+    realm::place_of,
     stop::Stop,
 };
 
 /// Keeps key pairs in Nova. One is ours if it has the object's name and its key: it can have no mark, and nothing of it can
 /// be another's.
 pub(crate) struct KeyPairActuator {
-    kubernetes: kube::Client,
+    cloud: Arc<Cloud>,
+}
+
+/// Whose key pairs are meant, for the client that asks.
+enum Owner {
+    /// Its own user's.
+    Itself,
+    /// Those of the user of this identifier.
+    Other(String),
+}
+
+impl Owner {
+    fn id(&self) -> Option<&str> {
+        match self {
+            Self::Itself => None,
+            Self::Other(id) => Some(id),
+        }
+    }
 }
 
 impl KeyPairActuator {
-    /// Keeps keys that are made here in Secrets, with `kubernetes`.
-    pub(crate) fn new(kubernetes: kube::Client) -> Self {
-        Self { kubernetes }
+    /// Keeps the key pairs of a cloud's namespaces.
+    pub(crate) fn new(cloud: &Arc<Cloud>) -> Self {
+        Self { cloud: Arc::clone(cloud) }
+    }
+
+    /// Whose key pair the object stands for. The administrator has ones of its own, and those of a user who is gone are nobody's.
+    async fn owner(&self, target: &Target<KeyPair>) -> Result<Option<Owner>, Stop> {
+        if target.owner.is_some() {
+            return Ok(Some(Owner::Itself));
+        }
+        let Some(namespace) = self.cloud.namespace(&place_of(&*target.object)) else { return Ok(None) };
+        Ok(projects::user_of(&target.client, &namespace).await?.map(|user| Owner::Other(user.id)))
     }
 
     /// The object's public key, if there is one yet.
@@ -35,7 +64,7 @@ impl KeyPairActuator {
         let recorded = object.status.as_ref().and_then(|status| status.public_key.as_ref());
         match (object.spec.public_key.as_ref().or(recorded), &object.spec.private_key_secret) {
             (Some(line), _) => Ok(Some(line.clone())),
-            (None, Some(name)) => match secret::public_key(&self.kubernetes, object, name).await {
+            (None, Some(name)) => match secret::public_key(&self.cloud.kubernetes(), object, name).await {
                 // what the operator was never let read has come to nothing
                 Err(Stop::Outcome(_)) if object.meta().deletion_timestamp.is_some() => Ok(None),
                 read => read,
@@ -45,18 +74,20 @@ impl KeyPairActuator {
     }
 
     async fn find(&self, target: &Target<KeyPair>) -> Result<Option<openstack::KeyPair>, Stop> {
-        // the administrator would find a key pair of its own, and those of a user who is gone are nobody's
-        if target.owner.is_none() {
-            return Ok(None);
-        }
         let Some(line) = self.line(&target.object).await? else { return Ok(None) };
-        let found = target.client.compute().get_key_pair(&target.object.name_any(), None).await?;
+        let Some(owner) = self.owner(target).await? else { return Ok(None) };
+        let found = target.client.compute().get_key_pair(&target.object.name_any(), owner.id()).await?;
         Ok(found.filter(|found| is_key(&line, found)))
+    }
+
+    async fn remove(&self, target: &Target<KeyPair>, name: &str) -> Result<(), Stop> {
+        let Some(owner) = self.owner(target).await? else { return Ok(()) };
+        Ok(target.client.compute().delete_key_pair(name, owner.id()).await.map(drop)?)
     }
 
     async fn make(&self, target: &Target<KeyPair>, progress: &dyn Progress) -> Result<openstack::KeyPair, Stop> {
         let line = match (self.line(&target.object).await?, &target.object.spec.private_key_secret) {
-            (None, Some(name)) => secret::make(&self.kubernetes, &target.object, name).await?,
+            (None, Some(name)) => secret::make(&self.cloud.kubernetes(), &target.object, name).await?,
             (line, _) => line.unwrap_or_default(),
         };
         PublicKey::read(&line)
@@ -119,7 +150,7 @@ impl Actuator for KeyPairActuator {
     }
 
     fn delete<'a>(&'a self, target: &'a Target<KeyPair>, key_pair: &'a openstack::KeyPair) -> Step<'a, ()> {
-        async move { Ok(target.client.compute().delete_key_pair(&key_pair.name, None).await.map(drop)?) }.boxed()
+        self.remove(target, &key_pair.name).boxed()
     }
 
     fn report(&self, _: &Target<KeyPair>, key_pair: &openstack::KeyPair, status: &mut KeyPairStatus) -> Outcome {

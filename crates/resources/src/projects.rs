@@ -35,7 +35,6 @@ use kupenstack_core::{Outcome, reason};
 use kupenstack_runtime::{Context, Controller, Events, Failure, ObjectRef, Reconcile, Shared, apply};
 use serde_json::json;
 
-pub(crate) use self::home::Home;
 use self::{
     admin::Admin,
     credentials::{Credentials, Password},
@@ -43,6 +42,7 @@ use self::{
     held::HELD,
     tenant::{Found, Tenant},
 };
+pub(crate) use self::{home::Home, tenant::user_of};
 use crate::{
     cloud::{Cloud, NamespaceMeta, Site, Standing},
     observe::Census,
@@ -77,9 +77,9 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
         .trigger(turned(&cloud))
         .trigger(waiting(&cloud))
         .trigger(cloud.distrusted().inspect(move |namespace| doubter.doubt(&namespace.name)).boxed())
-        .trigger(handed_out(&projects.handouts));
-    let controller =
-        HELD.iter().fold(controller, |controller, kind| controller.trigger((kind.emptied)(&cloud, &context)));
+        .trigger(handed_out(&projects.handouts))
+        // told by the controllers of the kinds, whose watches see it anyway
+        .trigger(cloud.departures());
     controller.run(projects, context).await;
 }
 
@@ -304,8 +304,8 @@ impl Projects {
         }
         let name = namespace.name_any();
         let mut remaining = Vec::new();
-        for kind in &HELD {
-            remaining.extend((kind.remaining)(self.cloud.kubernetes(), &name).await?);
+        for remaining_of in HELD {
+            remaining.extend(remaining_of(self.cloud.kubernetes(), &name).await?);
         }
         if let Some(first) = remaining.first() {
             let message = format!("waiting for {} objects, {first} among them", remaining.len());

@@ -6,6 +6,7 @@
 
 #![allow(clippy::panic, reason = "a test helper fails the test")]
 
+mod checkout;
 mod control_plane;
 mod helm;
 mod manifests;
@@ -15,6 +16,7 @@ mod processes;
 pub mod sim;
 pub mod tap;
 
+pub use checkout::{crate_folder, repository};
 pub use control_plane::{ControlPlane, Options};
 pub use helm::{helm_program, helm_programs};
 pub use patience::{PATIENCE, eventually, within};

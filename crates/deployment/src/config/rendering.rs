@@ -82,7 +82,7 @@ async fn rendered(spec: Value) -> (Value, Options) {
     }
     let values = Values::new(compute(service, &request, release, &secrets, &resolved));
     let helm = Cli::new(Settings::from_env()).await.expect("helm: set HELM_BIN, or run ./dev/test");
-    let chart = ChartRef::Path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/openstack/keystone").into());
+    let chart = ChartRef::Path(kupenstack_testkit::repository().join("charts/openstack/keystone"));
     let name = ReleaseRef::new("openstack", "keystone");
     let rendered = helm.template(&name, &chart, &values, &Capabilities::default()).await.unwrap();
     let file = rendered.objects.iter().find_map(|o| o["data"]["keystone.conf"].as_str()).unwrap();

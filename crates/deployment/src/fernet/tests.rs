@@ -42,7 +42,7 @@ fn what_cannot_be_is_refused_by_the_name_of_its_field(#[case] spec: Fernet, #[ca
 
 #[test]
 fn the_default_expiration_is_the_charts() {
-    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/openstack/keystone/values.yaml");
+    let chart = kupenstack_testkit::repository().join("charts/openstack/keystone/values.yaml");
     let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(chart).unwrap()).unwrap();
     assert_eq!(seconds(&values, "expiration"), Some(EXPIRATION));
     assert_eq!(seconds(&values, "allow_expired_window"), None);

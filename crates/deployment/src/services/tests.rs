@@ -50,7 +50,7 @@ async fn rendered(kind: Kind, spec: Value) -> Vec<Value> {
     let configuration = resolve(service, &request, release, &Sources::default()).unwrap();
     let values = Values::new(values::compute(service, &request, release, &secrets, &configuration));
     let helm = Cli::new(Settings::from_env()).await.expect("helm: set HELM_BIN, or run ./dev/test");
-    let charts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
+    let charts = kupenstack_testkit::repository().join("charts/openstack");
     let (chart, name) = (ChartRef::Path(charts.join(kind.object())), ReleaseRef::new("openstack", kind.object()));
     helm.template(&name, &chart, &values, &Capabilities::default()).await.unwrap().objects
 }

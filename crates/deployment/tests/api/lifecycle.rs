@@ -17,7 +17,7 @@ use kupenstack_api::{
     cluster::{Keystone, MariaDB},
 };
 use kupenstack_core::conditions;
-use kupenstack_testkit::ControlPlane;
+use kupenstack_testkit::{ControlPlane, repository};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
@@ -132,7 +132,7 @@ pub(crate) fn says<K: HasConditions>(object: &K) -> String {
 }
 
 fn chart(service: &str) -> String {
-    format!("{}/../../charts/openstack/{service}", env!("CARGO_MANIFEST_DIR"))
+    repository().join("charts/openstack").join(service).display().to_string()
 }
 
 fn passwords() -> Value {

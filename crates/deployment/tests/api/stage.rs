@@ -1,6 +1,6 @@
 //! A namespace on the shared API server, the operator in it, and a player of the kubelet.
 
-use std::{collections::BTreeMap, fmt::Debug, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     ByteString,
@@ -25,7 +25,7 @@ use kupenstack_core::conditions;
 use kupenstack_deployment::{Patience, Prober, Settings, controllers};
 use kupenstack_helm::{Cli, Helm};
 use kupenstack_runtime::Context;
-use kupenstack_testkit::{ControlPlane, helm_program};
+use kupenstack_testkit::{ControlPlane, helm_program, repository};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -102,7 +102,7 @@ impl Stage {
     pub(crate) fn run_with(&self, names: &[&str], prober: Arc<dyn Prober>, patience: Patience) -> Running {
         let stop = CancellationToken::new();
         let context = Context::new(self.client.clone(), Arc::default(), stop.clone());
-        let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack");
+        let charts = repository().join("charts/openstack");
         let settings = Settings {
             helm: Arc::clone(&self.helm),
             charts,

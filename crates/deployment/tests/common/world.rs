@@ -19,7 +19,7 @@ use kupenstack_api::{
 };
 use kupenstack_core::conditions;
 use kupenstack_deployment::Patience;
-use kupenstack_testkit::{ControlPlane, Options, tap::Tap};
+use kupenstack_testkit::{ControlPlane, Options, crate_folder, repository, tap::Tap};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -68,12 +68,12 @@ pub(crate) fn helm4() -> PathBuf {
 
 /// Charts in OpenStack-Helm's dialect.
 pub(crate) fn dialect() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/dialect/charts")
+    crate_folder().join("tests/dialect/charts")
 }
 
 /// The charts that the operator brings along.
 pub(crate) fn built_in() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack")
+    repository().join("charts/openstack")
 }
 
 impl World {

@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output},
 };
 
@@ -12,7 +12,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use kupenstack_api::crds;
-use kupenstack_testkit::{ControlPlane, Options, eventually};
+use kupenstack_testkit::{ControlPlane, Options, eventually, repository};
 use tokio::sync::OnceCell;
 
 use crate::operator::free_address;
@@ -43,7 +43,7 @@ impl Stage {
         // the controller manager fills the roles `view` and `edit`, and checks the types of admission policies
         let plane = ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await;
         let stage = Self { plane, webhook: free_address() };
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/kupenstack");
+        let chart = repository().join("charts/kupenstack");
         stage.run(
             &helm(),
             [

@@ -62,7 +62,8 @@ async fn a_vm_costs_what_it_did() {
     assert!(to(&written, "ports") <= MOST_WRITES_PORT * VMS, "{written:?}");
     assert!(to(&written, "events") <= MOST_EVENTS * VMS, "{written:?}");
     assert_eq!(requests.conflicts, 0);
-    assert!(deleted.is_cheap(), "{:?}", deleted.requests);
+    assert!(deleted.requests.all_own() <= MOST_DELETING, "{:?}", deleted.requests);
+    assert_eq!(deleted.requests.conflicts, 0, "{:?}", deleted.requests);
 }
 
 /// Requests of a VM with its port beside those that make both: a look for the port, and one more of a pass that comes before a list
@@ -74,6 +75,9 @@ const MOST_WRITES_VM: usize = 4;
 const MOST_WRITES_PORT: usize = 4;
 /// Events of both, likewise.
 const MOST_EVENTS: usize = 5;
+/// Requests of a deletion: two for each object; and one more look at what VMs and the router leave last, their ports, which a busy
+/// machine has no list of yet that began after they had gone.
+const MOST_DELETING: usize = 2 * Deleted::OBJECTS + LEAVING + 2;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes many minutes: dev/bench runs it"]

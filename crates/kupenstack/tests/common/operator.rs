@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kupenstack_testkit::within;
+use kupenstack_testkit::{repository, within};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -35,7 +35,7 @@ impl Operator {
         let process = Command::new(PROGRAM)
             .args(["controller", "--listen", &address.to_string()])
             .arg("--charts")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/openstack"))
+            .arg(repository().join("charts/openstack"))
             .arg("--work-dir")
             .arg(kubeconfig.with_file_name(format!("work-{name}")))
             .args(["--cloud-namespace", CLOUD, "--operator-namespace", OPERATOR])

@@ -4,11 +4,11 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kupenstack_core::{Outcome, names, reason};
-use kupenstack_openstack::{Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
+use kupenstack_openstack::{Client, Error, ErrorKind, Identity, NewProject, NewUser, Project, ProjectFilter, User};
 
 use super::{admin::Admin, credentials::Password, home::Home, leftovers};
 use crate::{
-    cloud::{Cloud, Site},
+    cloud::{Cloud, NamespaceMeta, Site},
     stop::Stop,
 };
 
@@ -54,7 +54,7 @@ impl Tenant {
 
     /// Name of the user. It is as unique as the namespace's UID and so is the mark itself.
     pub(super) fn user_name(&self) -> String {
-        format!("{}-{}", self.namespace, self.uid)
+        user_name(&self.namespace, &self.uid)
     }
 
     /// The UID in a user's name, if it has the form of ours.
@@ -205,6 +205,16 @@ impl Tenant {
             None => Ok(None),
         }
     }
+}
+
+fn user_name(namespace: &str, uid: &str) -> String {
+    format!("{namespace}-{uid}")
+}
+
+/// The user of a namespace, as an administrator finds it.
+pub(crate) async fn user_of(admin: &Client, namespace: &NamespaceMeta) -> Result<Option<User>, Error> {
+    let name = user_name(&namespace.name_any(), &namespace.uid().unwrap_or_default());
+    admin.identity().find_user(&name, DOMAIN).await
 }
 
 #[cfg(test)]

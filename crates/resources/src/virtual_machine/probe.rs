@@ -85,6 +85,7 @@ impl Probes {
             .redirect(Policy::none())
             .no_proxy()
             .danger_accept_invalid_certs(true)
+            .tls_certs_only([])
             // each question is to find out whether a connection is taken
             .pool_max_idle_per_host(0)
             .build()

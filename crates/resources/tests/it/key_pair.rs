@@ -240,6 +240,19 @@ async fn a_namespace_goes_with_its_key_pairs() {
     assert!(tenant.world.sim.cloud().nova.key_pairs().all(|key_pair| key_pair.user_id != user));
 }
 
+/// For a while Nova takes no token of the user. It is the administrator who deletes then, and sees nobody's but its own unless it
+/// says whose.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_whose_token_is_refused_leaves_no_key_pair() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.create::<KeyPair>("refused", json!({"publicKey": KEY})).await;
+    tenant.ready::<KeyPair>("refused").await;
+    let refuse = Rule::on("compute", "DELETE", "/v2.1/os-keypairs/refused", Effect::refusal(401)).times(6);
+    tenant.world.sim.cloud().faults.add(refuse.in_project(&tenant.project().await));
+    look::delete(tenant.api::<KeyPair>(), "refused").await;
+    assert_eq!(stored(&tenant, "refused"), None);
+}
+
 /// The administrator, who deletes what is left of a user that is gone, has key pairs of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_administrators_key_pair_of_the_name_is_never_touched() {

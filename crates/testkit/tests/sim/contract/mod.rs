@@ -18,10 +18,12 @@ mod target;
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
-    path::Path,
 };
 
-use kupenstack_testkit::sim::{Sim, SimOptions};
+use kupenstack_testkit::{
+    crate_folder,
+    sim::{Sim, SimOptions},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +48,7 @@ struct Seen {
 type Record = BTreeMap<String, Seen>;
 
 fn recorded() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sim/contract/recorded.json")
+    crate_folder().join("tests/sim/contract/recorded.json")
 }
 
 /// The keys and types of a value. Of a list, those of all its elements together.
