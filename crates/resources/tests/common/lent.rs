@@ -24,24 +24,34 @@ use kube::{
 use kupenstack_testkit::{ControlPlane, Options};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::look::gone;
 
 /// Those that nobody has now, the longest idle first: what a test had on its way there has come by then.
 static IDLE: Mutex<VecDeque<ControlPlane>> = Mutex::new(VecDeque::new());
 
+/// Control planes at the same time. Each takes its time to start, and a tenth of a processor as long as it runs: with one for
+/// every test that wants one, two processors do little else. Who waits for one costs nothing.
+static PLANES: Semaphore = Semaphore::const_new(6);
+
 /// A control plane for one test alone, as long as it takes. Our kinds are defined in it, and there is nothing else.
-pub(crate) struct Lent(Option<ControlPlane>);
+pub(crate) struct Lent {
+    /// None once it is given back.
+    plane: Option<ControlPlane>,
+    _turn: SemaphorePermit<'static>,
+}
 
 impl Lent {
     pub(crate) async fn new() -> Self {
+        let turn = PLANES.acquire().await.unwrap();
         let idle = idle().pop_front();
         let is_used = idle.is_some();
         let plane = match idle {
             Some(plane) => plane,
             None => ControlPlane::start_with(Options { controller_manager: true, ..Options::default() }).await,
         };
-        let lent = Self(Some(plane));
+        let lent = Self { plane: Some(plane), _turn: turn };
         if is_used {
             clear(&lent.client().await).await;
         } else {
@@ -61,7 +71,7 @@ impl Deref for Lent {
     type Target = ControlPlane;
 
     fn deref(&self) -> &ControlPlane {
-        self.0.as_ref().unwrap()
+        self.plane.as_ref().unwrap()
     }
 }
 
@@ -69,7 +79,7 @@ impl Drop for Lent {
     fn drop(&mut self) {
         // that of a test that fails ends here, and shows its logs
         if !std::thread::panicking() {
-            idle().extend(self.0.take());
+            idle().extend(self.plane.take());
         }
     }
 }

@@ -161,7 +161,7 @@ pub(crate) fn points_of<L: Life>(requests: &BTreeSet<Request>) -> Vec<Point> {
 }
 
 /// Of the points that are much like others, one in so many comes true in a short run.
-const SHARE: usize = 10;
+const SHARE: usize = 16;
 
 /// Which of the points come true: those that `KUPENSTACK_POINT` asks for; all, if there is time; else those at which
 /// something may be left behind, and of the others a share, in which each request meets some of the faults and each
