@@ -171,13 +171,13 @@ impl Cloud {
         let place = |meta: &ObjectMeta| self.namespace(meta.namespace.as_deref()?);
         let concerned = match told {
             Told::Listing => Vec::new(),
-            Told::There(meta, _) | Told::Gone(meta) => place(meta).into_iter().collect(),
+            Told::There(meta, _) | Told::Gone(meta) => names_of_leaving(place(meta)),
             // something may have gone while nobody watched
-            Told::Listed => self.namespaces(),
+            Told::Listed => names_of_leaving(self.namespaces()),
         };
-        for namespace in concerned.iter().filter(|namespace| is_leaving(namespace)) {
+        for namespace in concerned {
             // without a listener in this process nobody waits in it
-            drop(self.departures.send(namespace.name_any()));
+            drop(self.departures.send(namespace));
         }
     }
 
@@ -186,9 +186,8 @@ impl Cloud {
         let cloud = Arc::clone(self);
         heard(&self.departures)
             .flat_map(move |place| {
-                let all = || cloud.namespaces().into_iter().filter(|one| is_leaving(one)).map(|one| one.name_any());
-                let concerned = place.map_or_else(|| all().collect(), |namespace| vec![namespace]);
-                stream::iter(concerned)
+                let all = || names_of_leaving(cloud.namespaces());
+                stream::iter(place.map_or_else(all, |namespace| vec![namespace]))
             })
             .map(|namespace| ObjectRef::new(&namespace))
             .boxed()
@@ -223,8 +222,10 @@ impl Cloud {
     }
 }
 
-fn is_leaving(namespace: &NamespaceMeta) -> bool {
-    namespace.metadata.deletion_timestamp.is_some()
+/// Names of those that are being deleted.
+fn names_of_leaving(namespaces: impl IntoIterator<Item = Arc<NamespaceMeta>>) -> Vec<String> {
+    let leaving = namespaces.into_iter().filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
+    leaving.map(|namespace| namespace.name_any()).collect()
 }
 
 /// What is told from now on. Who is slow to listen misses some of it: that is nothing told of none.

@@ -75,8 +75,8 @@ const MOST_WRITES_VM: usize = 4;
 const MOST_WRITES_PORT: usize = 4;
 /// Events of both, likewise.
 const MOST_EVENTS: usize = 5;
-/// Requests of a deletion: two for each object; and one more look at what VMs and the router leave last, their ports, which a busy
-/// machine has no list of yet that began after they had gone.
+/// Requests of a deletion: two for each object, and one more look at each port of VMs and router. On a busy machine it takes two more
+/// than two for each.
 const MOST_DELETING: usize = 2 * Deleted::OBJECTS + LEAVING + 2;
 
 #[tokio::test(flavor = "multi_thread")]

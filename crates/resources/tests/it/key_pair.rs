@@ -251,6 +251,12 @@ async fn a_user_whose_token_is_refused_leaves_no_key_pair() {
     tenant.world.sim.cloud().faults.add(refuse.in_project(&tenant.project().await));
     look::delete(tenant.api::<KeyPair>(), "refused").await;
     assert_eq!(stored(&tenant, "refused"), None);
+    let (user, cloud) = (tenant.user().unwrap().id, tenant.world.sim.cloud());
+    let deletions: Vec<_> =
+        cloud.journal.entries().filter(|entry| entry.path.ends_with("/os-keypairs/refused")).collect();
+    assert!(deletions.iter().any(|entry| entry.status == Some(401)), "{deletions:?}");
+    let by = deletions.iter().find(|entry| entry.method == "DELETE" && entry.committed).unwrap();
+    assert!(by.user_id.as_ref() != Some(&user) && by.query.contains(&user), "{by:?}");
 }
 
 /// The administrator, who deletes what is left of a user that is gone, has key pairs of its own.
