@@ -1,6 +1,6 @@
 //! What a resource kind has to tell the generic flow.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -49,6 +49,9 @@ impl<K> Kind for K where
         + 'static
 {
 }
+
+/// By then a request that was lost was carried out, if it ever is.
+pub(crate) const LATE: Duration = Duration::from_mins(1);
 
 /// A request or several to OpenStack.
 pub(crate) type Step<'a, T> = BoxFuture<'a, Result<T, Stop>>;

@@ -97,7 +97,8 @@ impl<A: Actuator> Flow<A> {
             standing => self.converge(&report, &standing).await,
         };
         self.actuator.passed(&uid_of(object.as_ref()));
-        self.conclude(&report, result).await
+        let outcome = self.conclude(&report, result).await?;
+        Ok(self.once_more(&object, outcome))
     }
 
     /// Shows what a pass came to.

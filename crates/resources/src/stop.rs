@@ -1,6 +1,6 @@
 //! Why a pass ended early, and what the object's status says about it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use kupenstack_core::{Outcome, reason};
 use kupenstack_openstack::{self as openstack, ErrorKind};
@@ -35,6 +35,12 @@ impl From<Failure> for Stop {
 
 impl From<kube::Error> for Stop {
     fn from(error: kube::Error) -> Self {
+        Self::Failure(error.into())
+    }
+}
+
+impl From<Arc<kube::Error>> for Stop {
+    fn from(error: Arc<kube::Error>) -> Self {
         Self::Failure(error.into())
     }
 }

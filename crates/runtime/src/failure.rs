@@ -1,6 +1,6 @@
 //! The one error type that leaves a reconciler.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, sync::Arc};
 
 /// Why a pass failed. `reason` is a CamelCase word used as condition reason, event reason and metric label; the
 /// source tells the rest. A failure is tried again at a growing pace; waiting is not a failure.
@@ -47,15 +47,25 @@ impl fmt::Display for Failure {
 impl Error for Failure {}
 
 impl From<kube::Error> for Failure {
-    fn from(e: kube::Error) -> Self {
-        let reason = match &e {
-            kube::Error::Api(status) => match status.code {
-                403 => "KubernetesForbidden",
-                409 => "KubernetesConflict",
-                _ => "KubernetesRefused",
-            },
-            _ => "KubernetesUnavailable",
-        };
-        Self::new(reason, e)
+    fn from(error: kube::Error) -> Self {
+        Self::new(reason_of(&error), error)
+    }
+}
+
+/// Of a request that several wait for.
+impl From<Arc<kube::Error>> for Failure {
+    fn from(error: Arc<kube::Error>) -> Self {
+        Self::new(reason_of(&error), error)
+    }
+}
+
+fn reason_of(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Api(status) => match status.code {
+            403 => "KubernetesForbidden",
+            409 => "KubernetesConflict",
+            _ => "KubernetesRefused",
+        },
+        _ => "KubernetesUnavailable",
     }
 }

@@ -11,6 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 use kupenstack_core::{Outcome, reason};
@@ -40,9 +44,14 @@ pub(crate) struct Access {
     held: Mutex<Held>,
 }
 
+/// A Secret that is being read for all who need it: at a start, or after a minute, they all come at once.
+type Reading = Shared<BoxFuture<'static, Result<Option<Secret>, Arc<kube::Error>>>>;
+
 #[derive(Default)]
 struct Held {
     admin: Option<Admin>,
+    /// The administrator's Secret on its way, and of which cloud. Not kept once it is here.
+    reading: Option<(Site, Reading)>,
     /// By namespace.
     projects: HashMap<String, Seen>,
 }
@@ -113,7 +122,10 @@ impl Access {
     /// The next use reads the Secret and asks for a token, even if the Secret is the same: a token can outlive what it
     /// stands for, when Keystone's database is replaced.
     pub(crate) fn distrust_admin(&self) {
-        if let Some(admin) = &mut self.held().admin {
+        let mut held = self.held();
+        // one that was asked for before may be of before
+        held.reading = None;
+        if let Some(admin) = &mut held.admin {
             admin.seen.at = None;
             admin.client = admin.client.act_as(admin.config.credentials.clone());
         }
@@ -125,21 +137,40 @@ impl Access {
 
     /// Makes a new client if the administrator's Secret has changed.
     async fn refresh_admin(&self, site: &Site) -> Result<(), Stop> {
-        let (name, cloud) = ADMIN;
         if self.held().admin.as_ref().is_some_and(|a| a.site == *site && a.seen.is_fresh()) {
             return Ok(());
         }
-        let Some(secret) = self.secret(&site.namespace, name).await? else {
-            self.held().admin = None;
+        let reading = self.admin_secret(site);
+        let secret = reading.clone().await;
+        let mut held = self.held();
+        // whoever comes to it first; who distrusts what it says has forgotten it already
+        let is_news = held.reading.take_if(|(_, last)| last.ptr_eq(&reading)).is_some();
+        let Some(secret) = secret? else {
+            held.admin = None;
             return Err(missing(site));
         };
-        let seen = Seen::now(version(&secret));
-        let mut held = self.held();
+        let seen = Seen { version: version(&secret), at: is_news.then(Instant::now) };
         match &mut held.admin {
-            Some(admin) if admin.site == *site && admin.seen.version == seen.version => admin.seen = seen,
-            _ => held.admin = Some(self.admin_from(site, seen, read(&site.namespace, &secret, cloud)?)?),
+            Some(admin) if admin.site == *site && admin.seen.version == seen.version => {
+                admin.seen.at = seen.at.or(admin.seen.at);
+            }
+            _ => held.admin = Some(self.admin_from(site, seen, read(&site.namespace, &secret, ADMIN.1)?)?),
         }
         Ok(())
+    }
+
+    /// The administrator's Secret as it is being read.
+    fn admin_secret(&self, site: &Site) -> Reading {
+        let mut held = self.held();
+        if let Some((of, reading)) = &held.reading
+            && of == site
+        {
+            return reading.clone();
+        }
+        let secrets: Api<Secret> = Api::namespaced(self.kubernetes.clone(), &site.namespace);
+        let reading = async move { secrets.get_opt(ADMIN.0).await.map_err(Arc::new) }.boxed().shared();
+        held.reading = Some((site.clone(), reading.clone()));
+        reading
     }
 
     fn admin_from(&self, site: &Site, seen: Seen, config: CloudConfig) -> Result<Admin, Stop> {

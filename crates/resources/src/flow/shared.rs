@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use kube::Resource;
+use kupenstack_core::Outcome;
+
 use super::{Flow, Scope, create::interrupted};
 use crate::{
-    actuator::Actuator,
+    actuator::{Actuator, LATE},
     cloud::Site,
     realm::{Realm, Worker, place_of},
     stop::Stop,
@@ -44,6 +47,16 @@ impl<A: Actuator> Flow<A> {
             Some(maker) => self.sweep(&maker, object, site, false).await,
             None => Ok(()),
         }
+    }
+
+    /// Nothing happens any more to an object that is as declared, so it comes again by itself as long as a request that was lost
+    /// may yet be carried out, for what it shares.
+    pub(super) fn once_more(&self, object: &A::Kind, outcome: Outcome) -> Outcome {
+        let stays = outcome.is_done() && object.meta().deletion_timestamp.is_none();
+        if stays && self.actuator.may_be_twice(object) {
+            return Outcome::waiting("Tidying", "what a lost request may have made is looked for").within(LATE);
+        }
+        outcome
     }
 
     async fn sweep(&self, worker: &Worker, object: &Arc<A::Kind>, site: &Site, is_last: bool) -> Result<(), Stop> {

@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use kupenstack_api::resources::{AntiAffinity, AntiAffinityPolicy, VirtualMachine};
@@ -11,10 +10,12 @@ use kupenstack_core::{Outcome, ownership::described, reason};
 use kupenstack_openstack::{Server, ServerGroup};
 use tokio::time::Instant;
 
-use crate::{actuator::Target, needs::Key, realm::place_of, stop::Stop};
-
-/// By then a lost request was carried out if it ever is.
-const LATE: Duration = Duration::from_mins(1);
+use crate::{
+    actuator::{LATE, Target},
+    needs::Key,
+    realm::place_of,
+    stop::Stop,
+};
 
 /// What VMs share that are kept apart from each other.
 pub(super) fn shared(vm: &VirtualMachine) -> Option<Key> {
@@ -106,13 +107,11 @@ impl Groups {
         let vm = &target.object;
         let named = vm.spec.anti_affinity.as_ref().and_then(|apart| name(target, apart));
         let (Some(shared), Some(name)) = (shared(vm), named) else { return Ok(()) };
-        let (began, compute) = (Instant::now(), target.client.compute());
-        let all = match target.owner {
-            Some(_) => compute.list_server_groups().await?,
-            None => compute.survey_server_groups().await?,
-        };
-        let found = ours(all, &name);
+        let began = Instant::now();
+        let found = ours(list(target).await?, &name);
         if is_last {
+            // a list may be of before there was one, and nobody looks again
+            let found = if found.is_empty() { ours(list(target).await?, &name) } else { found };
             remove(target, found.iter()).await?;
             self.known().remove(&shared);
             return Ok(());
@@ -133,6 +132,15 @@ impl Groups {
 
     fn known(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All groups that whoever acts can see.
+async fn list(target: &Target<VirtualMachine>) -> Result<Vec<ServerGroup>, Stop> {
+    let compute = target.client.compute();
+    match target.owner {
+        Some(_) => Ok(compute.list_server_groups().await?),
+        None => Ok(compute.survey_server_groups().await?),
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster::OPERATOR;
 
 /// Shorter than in real life, so that no test has to wait for long.
-const OBSERVED: Duration = Duration::from_secs(6);
+const OBSERVED: Duration = Duration::from_secs(4);
 /// Longer than anything takes that can't be interrupted.
 const DYING: Duration = Duration::from_secs(10);
 

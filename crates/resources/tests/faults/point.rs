@@ -99,7 +99,7 @@ impl fmt::Display for Request {
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
     pub(crate) how: How,
-    /// Whether the operator waits long before it tries again.
+    /// Whether the operator waits long before it tries again, or hears long afterwards that it has to.
     pub(crate) is_slow: bool,
     /// Requests that it makes a difference to.
     fits: fn(&Request) -> bool,
@@ -195,7 +195,7 @@ pub(crate) static FAULTS: &[Fault] = &[
     openstack("reset", Effect::Reset { commit: false }),
     openstack("malformed", Effect::Malformed),
     openstack("microversion", Effect::Microversion { value: String::new() }).only(Request::has_microversion),
-    openstack("stale", Effect::Stale { seconds: STALE }).only(|request| request.method == "GET"),
+    openstack("stale", Effect::Stale { seconds: STALE }).only(|request| request.method == "GET").slow(),
     openstack("clock behind", Effect::ClockSkew { issued: -3600, expires: -3600 }).only(Request::is_login),
     openstack("clock ahead", Effect::ClockSkew { issued: 3600, expires: 3600 }).only(Request::is_login),
     kubernetes("killed before", tap::Phase::Before, Sentence::Operator),

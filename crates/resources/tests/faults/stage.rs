@@ -31,7 +31,8 @@ use crate::{
     said::{self, Said},
 };
 
-/// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often.
+/// As in real life: a list that is due now and then is no part of a life, and would be taken for one if it came often. What an
+/// old answer has hidden is seen that late.
 const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);

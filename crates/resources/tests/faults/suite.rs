@@ -24,7 +24,7 @@ use crate::{
 /// Lives of one kind at the same time: each mostly waits.
 const AT_ONCE: usize = 16;
 /// Lives of all kinds at the same time: with more than the machine bears each would only take longer, and be late at last.
-static TURNS: Semaphore = Semaphore::const_new(32);
+static TURNS: Semaphore = Semaphore::const_new(40);
 /// What all have in common came in each of so many lives.
 const RECORDINGS: usize = 3;
 /// Of so many points there may be one whose request came by chance when it was recorded, and one at least.
@@ -68,9 +68,11 @@ impl<L: Life> Suite<L> {
     }
 
     /// The requests that came in every life in which nothing went wrong. Its surroundings were calm: what comes in others
-    /// only, as when two operators meet, comes by chance.
+    /// only, as when two operators meet, comes by chance. One after the other: what a busy moment brings about, as a pass that
+    /// has not heard yet of what the last one did, would come in all.
     async fn record(&self) -> BTreeSet<Request> {
-        let recordings = (0..RECORDINGS).map(|_| async {
+        let mut common: Option<BTreeSet<Request>> = None;
+        for _ in 0..RECORDINGS {
             let _turn = TURNS.acquire().await;
             let stage = self.stage(Surroundings::default()).await;
             let (stage, progress, grief) = self.live(stage, Vec::new()).await;
@@ -80,10 +82,10 @@ impl<L: Life> Suite<L> {
             if let Some(stage) = stage {
                 stage.end().await;
             }
-            progress.journal.into_values().flatten().collect::<BTreeSet<Request>>()
-        });
-        let recorded = join_all(recordings).await;
-        recorded.into_iter().reduce(|a, b| &a & &b).unwrap_or_default()
+            let came: BTreeSet<Request> = progress.journal.into_values().flatten().collect();
+            common = Some(common.map_or_else(|| came.clone(), |common| &common & &came));
+        }
+        common.unwrap_or_default()
     }
 
     async fn work(&self, queue: &Queue) {

@@ -204,6 +204,23 @@ async fn of_groups_that_are_there_twice_one_is_kept() {
     assert_eq!(only(&tenant).await.id, foreign, "all of ours go with the last VM");
 }
 
+/// When the group comes that was asked for first, the VM has long been running in another, and nothing happens to it any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lost_request_makes_when_all_is_at_rest_goes_too() {
+    let world = world_with(&["node1"]).await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    world.fail_next(Rule::on("compute", "POST", GROUPS, Effect::CommitLater { seconds: 12.0 }));
+    create(&tenant, "one", web()).await;
+    tenant.ready::<VirtualMachine>("one").await;
+    let group = only(&tenant).await;
+    eventually("the other", async || groups(&tenant).await.len() == 2).await;
+    eventually("its end", async || groups(&tenant).await.len() == 1).await;
+    assert_eq!(only(&tenant).await.id, group.id);
+    operator.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_is_a_namespaces_own() {
     let world = world::shared().await;
