@@ -69,9 +69,11 @@ kubectl_local() { "$BIN/kubectl" --kubeconfig "$LOCAL_KUBECONFIG" "$@"; }
 
 OUTSIDE=172.24.4 # network of the floating IPs, on a cloud with VMs
 
-# lead_outside: this machine becomes the router of that network, which node 1 leads to. The way ends with the cluster.
+# lead_outside: this machine becomes the router of that network, which node 1 leads to. The way ends with the cluster. A router that
+# is reached by a card does not see the switch go, and forgets nobody's address then; this one would, for a second.
 lead_outside() {
   in_node 1 ip link set br-ex up || return
+  in_node 1 sh -c 'f=/proc/sys/net/ipv4/conf/br-ex/arp_evict_nocarrier; [ ! -e "$f" ] || echo 0 >"$f"' || return
   in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
   ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
 }

@@ -2,6 +2,8 @@
 # What the scripts of the switch share. Sourced, never run.
 
 switch=unix:/run/openvswitch/db.sock
+# Where a switch leaves its flows for the one in its place. A node that starts anew has none.
+saved_flows=/run/openvswitch/flows
 
 # Settings in the switch's database, which the switch itself need not run for.
 vsctl() { ovs-vsctl --db="$switch" --no-wait --timeout=10 "$@"; }

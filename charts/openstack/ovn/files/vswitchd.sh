@@ -15,6 +15,25 @@ port() {
   vsctl --may-exist add-port "$1" "$2"
 }
 
+# Flows of a switch that ended in good order. They are used once: those of one that crashed later would be old.
+restored=$saved_flows.used
+rm -rf "$restored"
+mv -T "$saved_flows" "$restored" 2>/dev/null || true
+
+# restore: beside the switch, which waits for it and so must not wait in vain.
+restore() {
+  within 5 is_up && sed "s|$saved_flows/|$restored/|g" "$restored/restore" | bash || echo "no flows restored" >&2
+  vsctl remove open . other_config flow-restore-wait
+  rm -rf "$restored"
+}
+is_up() { ovs-ofctl --timeout=1 -O OpenFlow14 dump-tlv-map "$INTEGRATION_BRIDGE" &>/dev/null; }
+within() {
+  local end=$((SECONDS + $1))
+  until "${@:2}"; do
+    ((SECONDS < end)) && sleep 0.05 || return
+  done
+}
+
 until vsctl init 2>/dev/null; do sleep 0.2; done # its database is another pod
 if [[ $DATAPATH == system && ! -e /sys/module/openvswitch ]] && ! modprobe openvswitch; then
   echo "the kernel of node $NODE_NAME has no module openvswitch: load it, or set conf.ovn_bridge_datapath_type to netdev" \
@@ -35,5 +54,11 @@ if tunnel_has_bridge; then
   bridge "$tunnel_bridge" fail_mode=standalone
   [[ -z $address ]] || vsctl br-set-external-id "$tunnel_bridge" address "$address"
   port "$tunnel_bridge" "$TUNNEL_CARD" network.interface.tunnel tunnelInterface
+fi
+if [[ -e $restored/restore ]]; then
+  vsctl set open . other_config:flow-restore-wait=true
+  restore &
+else
+  vsctl remove open . other_config flow-restore-wait
 fi
 exec ovs-vswitchd "$switch" --pidfile=/run/openvswitch/ovs-vswitchd.pid --unixctl=/run/openvswitch/ovs-vswitchd.ctl

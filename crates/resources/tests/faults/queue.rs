@@ -47,6 +47,11 @@ impl Queue {
         Self(Mutex::new(state))
     }
 
+    /// How many points wait in the phase that has most: so many lives there have to be.
+    pub(crate) fn longest(&self) -> usize {
+        self.state().waiting.values().map(VecDeque::len).max().unwrap_or_default()
+    }
+
     /// Points for one life, one for each phase.
     pub(crate) fn take(&self) -> Vec<(Point, u32)> {
         let mut state = self.state();

@@ -21,8 +21,9 @@ use crate::{
     stage::{Stage, Surroundings},
 };
 
-/// Lives of one kind at the same time: each mostly waits.
-const AT_ONCE: usize = 16;
+/// Lives that follow each other on one stage. Of all that wait for a turn a kind has as many as it has to live, so that none is
+/// left with most of its own when the others have done.
+const LIVES_OF_A_STAGE: usize = 3;
 /// Lives of all kinds at the same time: with more than the machine bears each would only take longer, and be late at last.
 static TURNS: Semaphore = Semaphore::const_new(40);
 /// What all have in common came in each of so many lives.
@@ -52,7 +53,8 @@ impl<L: Life> Suite<L> {
         let (there_are, points) = (possible.len(), chosen(possible));
         let all = points.len();
         let queue = Queue::new(points);
-        join_all((0..AT_ONCE).map(|_| self.work(&queue))).await;
+        let stages = queue.longest().div_ceil(LIVES_OF_A_STAGE);
+        join_all((0..stages).map(|_| self.work(&queue))).await;
         let Outcome { covered, lives, missed, failures } = queue.result();
         let (kind, title, entries, took) = (L::KIND, self.title, requests.len(), began.elapsed().as_secs());
         println!(
