@@ -24,6 +24,8 @@ use crate::{
 /// Lives that follow each other on one stage. Of all that wait for a turn a kind has as many as it has to live, so that none is
 /// left with most of its own when the others have done.
 const LIVES_OF_A_STAGE: usize = 3;
+/// Stages of a kind that has few lives, which else would be left to follow each other.
+const STAGES: usize = 4;
 /// Lives of all kinds at the same time: with more than the machine bears each would only take longer, and be late at last.
 static TURNS: Semaphore = Semaphore::const_new(40);
 /// What all have in common came in each of so many lives.
@@ -53,7 +55,8 @@ impl<L: Life> Suite<L> {
         let (there_are, points) = (possible.len(), chosen(possible));
         let all = points.len();
         let queue = Queue::new(points);
-        let stages = queue.longest().div_ceil(LIVES_OF_A_STAGE);
+        let lives = queue.longest();
+        let stages = if L::ENDS_ITS_STAGE { lives } else { lives.div_ceil(LIVES_OF_A_STAGE).max(STAGES.min(lives)) };
         join_all((0..stages).map(|_| self.work(&queue))).await;
         let Outcome { covered, lives, missed, failures } = queue.result();
         let (kind, title, entries, took) = (L::KIND, self.title, requests.len(), began.elapsed().as_secs());
