@@ -87,8 +87,12 @@ fn taken(folder: &Path) -> io::Result<u64> {
     Ok(sizes.sum())
 }
 
+/// An earlier process may still be about to end, and remove its files itself.
 fn remove_leftovers(folder: &Path) -> io::Result<()> {
-    ours(folder)?.try_for_each(|entry| fs::remove_file(entry.path()))
+    ours(folder)?.try_for_each(|entry| match fs::remove_file(entry.path()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    })
 }
 
 fn lock(bytes: &Mutex<u64>) -> MutexGuard<'_, u64> {
@@ -150,7 +154,10 @@ impl Scratch {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{
+        fs,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use super::Workspace;
     use crate::{Actor, Error};
@@ -169,6 +176,24 @@ mod tests {
         Workspace::open(&path, None).unwrap();
         let names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["of-somebody-else"]);
+    }
+
+    #[test]
+    fn leftovers_that_go_by_themselves_are_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let (earlier, is_over) = (Workspace::open(folder.path(), None).unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let files: Vec<_> = (0..50).map(|_| earlier.scratch()).collect();
+                    drop(files);
+                }
+            });
+            let opened: Vec<_> = (0..500).map(|_| Workspace::open(folder.path(), None)).collect();
+            is_over.store(true, Ordering::Relaxed);
+            let failed = opened.iter().filter_map(|opened| opened.as_ref().err()).collect::<Vec<_>>();
+            assert!(failed.is_empty(), "{failed:?}");
+        });
     }
 
     #[test]
