@@ -87,12 +87,16 @@ fn taken(folder: &Path) -> io::Result<u64> {
     Ok(sizes.sum())
 }
 
-/// An earlier process may still be about to end, and remove its files itself.
 fn remove_leftovers(folder: &Path) -> io::Result<()> {
-    ours(folder)?.try_for_each(|entry| match fs::remove_file(entry.path()) {
+    ours(folder)?.try_for_each(|entry| remove(&entry.path()))
+}
+
+/// Removes a file. An earlier process may still be about to end, and do that itself.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
-    })
+    }
 }
 
 fn lock(bytes: &Mutex<u64>) -> MutexGuard<'_, u64> {
@@ -154,10 +158,7 @@ impl Scratch {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs,
-        sync::atomic::{AtomicBool, Ordering},
-    };
+    use std::fs;
 
     use super::Workspace;
     use crate::{Actor, Error};
@@ -181,19 +182,8 @@ mod tests {
     #[test]
     fn leftovers_that_go_by_themselves_are_no_obstacle() {
         let folder = tempfile::tempdir().unwrap();
-        let (earlier, is_over) = (Workspace::open(folder.path(), None).unwrap(), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let files: Vec<_> = (0..50).map(|_| earlier.scratch()).collect();
-                    drop(files);
-                }
-            });
-            let opened: Vec<_> = (0..500).map(|_| Workspace::open(folder.path(), None)).collect();
-            is_over.store(true, Ordering::Relaxed);
-            let failed = opened.iter().filter_map(|opened| opened.as_ref().err()).collect::<Vec<_>>();
-            assert!(failed.is_empty(), "{failed:?}");
-        });
+        super::remove(&folder.path().join("gone")).unwrap();
+        assert!(super::remove(folder.path()).is_err(), "what is there and stays is one");
     }
 
     #[test]
