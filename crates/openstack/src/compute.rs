@@ -9,8 +9,8 @@ mod server_action;
 mod server_group;
 
 use http::Method;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub use aggregate::Aggregate;
 pub use flavor::{Flavor, NewFlavor};
@@ -30,6 +30,8 @@ const LARGEST_PAGE: u32 = 1000;
 /// One of the processes that Nova consists of, as its heartbeats tell.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ComputeService {
+    /// Its id.
+    pub id: String,
     /// The program: `nova-compute`, `nova-conductor`, `nova-scheduler`.
     pub binary: String,
     /// Where it runs: for `nova-compute` the name of the node.
@@ -38,6 +40,24 @@ pub struct ComputeService {
     pub state: String,
     /// `enabled`, or `disabled` by an administrator.
     pub status: String,
+    /// Why it is disabled, if that was said.
+    #[serde(default)]
+    pub disabled_reason: Option<String>,
+    /// Whether Nova was told that it is down, which then counts for more than heartbeats.
+    #[serde(default)]
+    pub forced_down: bool,
+}
+
+/// What Nova is told of one of its `nova-compute`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServiceChanges {
+    /// `enabled`, or `disabled`: it gets no more servers.
+    pub status: &'static str,
+    /// Why it is disabled, at most 255 characters. Nova refuses one for what is enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    /// Whether it is down, whatever heartbeats say: its servers can then be deleted without it.
+    pub forced_down: bool,
 }
 
 impl ComputeService {
@@ -88,11 +108,15 @@ impl Compute {
         self.service.send(&call).await?.member("hypervisors")
     }
 
-    /// The names of the hosts that run servers; for an administrator.
-    pub async fn compute_hosts(&self) -> Result<Vec<String>, Error> {
+    /// Those that run servers: one for each host; for an administrator.
+    pub async fn compute_services(&self) -> Result<Vec<ComputeService>, Error> {
         let call = self.service.call(Method::GET, &["os-services"]).await?.query(&[("binary", "nova-compute")]);
-        let services: Vec<ComputeService> = self.service.send(&call).await?.member("services")?;
-        Ok(services.into_iter().map(|service| service.host).collect())
+        self.service.send(&call).await?.member("services")
+    }
+
+    /// Tells Nova of a `nova-compute` that has this id; for an administrator.
+    pub async fn update_service(&self, id: &str, changes: &ServiceChanges) -> Result<(), Error> {
+        self.service.put(&["os-services", id], &json!(changes)).await.map(drop)
     }
 
     /// Whether there is any server, of whatever project; for an administrator. Deleted ones don't count.

@@ -30,7 +30,7 @@ pub use call::CallName;
 pub use client::Client;
 pub use compute::{
     Aggregate, Compute, ComputeService, Flavor, Hypervisor, KeyPair, NewFlavor, NewServer, Server, ServerAction,
-    ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor, ServerGroup,
+    ServerAddress, ServerChanges, ServerFault, ServerFilter, ServerFlavor, ServerGroup, ServiceChanges,
 };
 pub use config::{CloudConfig, ConfigError, Credentials, DomainRef, Interface, ProjectScope, UnknownInterface};
 pub use error::{Cause, Error, ErrorKind};

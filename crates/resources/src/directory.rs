@@ -162,6 +162,15 @@ impl Directory {
         self.state().wake(keys.iter());
     }
 
+    /// Has the objects of a kind looked at whose recorded identifiers are among these.
+    pub(crate) fn wake_those_with<K: Kind>(&self, ids: &HashSet<String>) {
+        let state = self.state();
+        let is_theirs = |key: &Key, entry: &Entry| {
+            key.kind == K::KIND && entry.known.id.as_deref().is_some_and(|id| ids.contains(id))
+        };
+        state.wake(state.entries.iter().filter(|(key, entry)| is_theirs(key, entry)).map(|(key, _)| key));
+    }
+
     /// Waits for the first list of these kinds; of those that nobody keeps in this process there is none to wait for.
     async fn known(&self, kinds: &[&'static str]) {
         let is_kept = |kind: &&&'static str| self.state().kinds.contains_key(**kind);

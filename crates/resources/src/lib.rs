@@ -12,6 +12,7 @@ mod cloud;
 mod console;
 mod directory;
 mod external_network;
+mod fencing;
 mod flavor;
 mod floating_ip;
 mod flow;
@@ -20,6 +21,7 @@ mod key_pair;
 mod needs;
 mod network;
 mod neutron;
+mod nodes;
 mod observe;
 mod own_secrets;
 mod parts;
@@ -56,11 +58,13 @@ use crate::{
     actuator::Actuator,
     cloud::Cloud,
     directory::Directory,
+    fencing::Fencing,
     flavor::FlavorActuator,
     flow::Flow,
     image::{ImageActuator, Workshop},
     key_pair::KeyPairActuator,
     neutron::NeutronActuator,
+    nodes::Nodes,
     observe::{Census, Listed},
     placement::Placement,
     virtual_machine::VirtualMachineActuator,
@@ -103,12 +107,15 @@ pub fn controllers(context: &Context, settings: &Settings) -> Result<Vec<Named>,
     let routers = Census::start(&cloud, context, settings.observe_every);
     let floating_ips = Census::start(&cloud, context, settings.observe_every);
     let servers = Census::start(&cloud, context, settings.observe_every);
-    let placement = Placement::new(&cloud, &directory);
-    let virtual_machines = VirtualMachineActuator::new(context.client.clone(), &placement, &directory)?;
+    let nodes = Nodes::new(context.client.clone());
+    let placement = Placement::new(&cloud, &directory, &nodes);
+    let fencing = Fencing::new(&cloud, &directory, &nodes);
+    let virtual_machines = VirtualMachineActuator::new(context.client.clone(), &placement, &fencing, &directory)?;
     Ok(vec![
         ("projects", projects::run(Arc::clone(&cloud), homes, context.clone()).boxed()),
         ("quotas", quota::run(Arc::clone(&cloud), settings.observe_every, context.clone()).boxed()),
         ("aggregates", Arc::clone(&placement).run(settings.observe_every, context.clone()).boxed()),
+        ("fencing", fencing.run(settings.observe_every, context.clone()).boxed()),
         kind(&cloud, &directory, &images, ImageActuator::<Image>::new(&workshop), context),
         kind(&cloud, &directory, &images, ImageActuator::<ClusterImage>::new(&workshop), context),
         kind(&cloud, &directory, &flavors, FlavorActuator::new(&placement), context),

@@ -13,28 +13,28 @@ mod wishes;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures::{StreamExt, future::OptionFuture, stream::BoxStream};
-use k8s_openapi::api::core::v1::Node;
-use kube::{Api, ResourceExt, core::PartialObjectMeta, runtime::watcher};
+use kube::ResourceExt;
 use kupenstack_api::resources::{Flavor, PROJECT_ID, VirtualMachine};
 use kupenstack_core::{Outcome, reason};
-use kupenstack_runtime::{Context, ObjectRef, Shared, Told, growing, jittered};
+use kupenstack_openstack::ComputeService;
+use kupenstack_runtime::{Context, Told, growing, jittered};
 use tokio::{sync::Notify, time::sleep};
 
 pub(crate) use self::names::{flavor_of, labels_of};
 use self::{
     round::{Answer, Let, Present},
-    wanted::{Nodes, Wanted},
+    wanted::{Labels, Wanted},
     wishes::{Wish, Wishes},
 };
 use crate::{
     cloud::{Cloud, Site, Standing},
     directory::{Directory, LOOK},
+    nodes::Nodes,
     realm::Worker,
     stop::Stop,
 };
@@ -48,16 +48,12 @@ pub(crate) const SCHEDULING: &str = "Scheduling";
 /// For so long it is believed who was let use a flavor.
 const BELIEVED: Duration = Duration::from_mins(10);
 
-/// A node without all that is not metadata.
-type NodeMeta = PartialObjectMeta<Node>;
-
 /// Keeps what VMs with a selector need in Nova, and says whether it is there.
 pub(crate) struct Placement {
     cloud: Arc<Cloud>,
     directory: Arc<Directory>,
     wishes: Mutex<Wishes>,
-    /// From when the first VM wishes for something.
-    nodes: OnceLock<Arc<Shared<NodeMeta>>>,
+    nodes: Arc<Nodes>,
     found: Mutex<Found>,
     /// Something is otherwise than in the last round.
     news: Notify,
@@ -88,12 +84,12 @@ impl Memory {
 }
 
 impl Placement {
-    pub(crate) fn new(cloud: &Arc<Cloud>, directory: &Arc<Directory>) -> Arc<Self> {
+    pub(crate) fn new(cloud: &Arc<Cloud>, directory: &Arc<Directory>, nodes: &Arc<Nodes>) -> Arc<Self> {
         Arc::new(Self {
             cloud: Arc::clone(cloud),
             directory: Arc::clone(directory),
             wishes: Mutex::default(),
-            nodes: OnceLock::new(),
+            nodes: Arc::clone(nodes),
             found: Mutex::default(),
             news: Notify::new(),
         })
@@ -143,9 +139,8 @@ impl Placement {
 
     /// Whether a node has the labels that a VM asks for; none as long as nodes are not known.
     pub(crate) fn fits(&self, vm: &VirtualMachine, node: &str) -> Option<bool> {
-        let nodes = self.nodes.get().filter(|nodes| nodes.is_ready())?;
-        let node = nodes.get(&ObjectRef::new(node));
-        Some(node.is_some_and(|node| wanted::fulfils(node.labels(), &vm.spec.node_selector)))
+        let labels = self.nodes.are_known().then(|| self.nodes.labels(node))?;
+        Some(labels.is_some_and(|labels| wanted::fulfils(&labels, &vm.spec.node_selector)))
     }
 
     /// Runs for as long as the context. What others do is seen within `every`.
@@ -165,13 +160,10 @@ impl Placement {
         let (mut memory, mut failures) = (None, 0);
         loop {
             if labels.is_none() && lock(&self.wishes).are_some() {
-                let nodes = self.nodes.get_or_init(|| {
-                    Shared::start(Api::all(self.cloud.kubernetes()), watcher::Config::default(), context)
-                });
-                if nodes.ready().await.is_err() {
+                if self.nodes.watched(context).await.is_err() {
                     return;
                 }
-                labels = Some(changes_of_labels(nodes));
+                labels = Some(self.nodes.changes(|node| node.labels().clone()));
             }
             let wait = match self.round(&mut memory).await {
                 Ok(is_used) => {
@@ -232,7 +224,7 @@ impl Placement {
             self.publish(BTreeMap::new());
             return Ok(false);
         }
-        let nodes = if wishes.is_empty() { Nodes::new() } else { self.nodes(&compute.compute_hosts().await?) };
+        let labels = if wishes.is_empty() { Labels::new() } else { self.labels(&compute.compute_services().await?) };
         let present = Present { aggregates, flavors: round::flavors(&compute, &cluster).await? };
         if memory.admitted_since.elapsed() > BELIEVED {
             (memory.admitted, memory.admitted_since) = (HashMap::new(), tokio::time::Instant::now());
@@ -242,7 +234,7 @@ impl Placement {
             let wishes = wishes.into_iter().map(|(wish, namespaces)| (wish, self.projects(&namespaces)));
             // nothing is made for those that have no project yet
             let wishes = wishes.filter(|(_, projects)| !projects.is_empty()).collect();
-            Wanted::of(&cluster, wishes, &nodes, |name| known.flavor(name))
+            Wanted::of(&cluster, wishes, &labels, |name| known.flavor(name))
         };
         self.withdraw(&wanted);
         let answers = round::settle(&compute, present, &wanted, &mut memory.admitted).await?;
@@ -251,11 +243,10 @@ impl Placement {
         Ok(true)
     }
 
-    /// The labels of these hosts, as far as they are nodes.
-    fn nodes(&self, hosts: &[String]) -> Nodes {
-        let Some(nodes) = self.nodes.get() else { return Nodes::new() };
-        let labels = |host: &String| Some((host.clone(), nodes.get(&ObjectRef::new(host))?.labels().clone()));
-        hosts.iter().filter_map(labels).collect()
+    /// The labels of those that run servers, as far as they are nodes.
+    fn labels(&self, services: &[ComputeService]) -> Labels {
+        let hosts = services.iter().map(|service| &service.host);
+        hosts.filter_map(|host| Some((host.clone(), self.nodes.labels(host)?))).collect()
     }
 
     /// The projects of namespaces. One that gets its project later asks again.
@@ -305,28 +296,6 @@ impl Placement {
         };
         self.directory.wake(&concerned);
     }
-}
-
-/// Each time that a node has other labels, comes or goes.
-fn changes_of_labels(nodes: &Arc<Shared<NodeMeta>>) -> BoxStream<'static, ()> {
-    let fingerprint = |node: &NodeMeta| {
-        let mut hasher = DefaultHasher::new();
-        node.labels().hash(&mut hasher);
-        hasher.finish()
-    };
-    let (store, changes) =
-        (Arc::clone(nodes), nodes.changes(|key: &ObjectRef<NodeMeta>, _| vec![ObjectRef::<Node>::new(&key.name)]));
-    let mut known: HashMap<String, u64> = nodes.all().iter().map(|node| (node.name_any(), fingerprint(node))).collect();
-    changes
-        .filter_map(move |key| {
-            let now = store.get(&ObjectRef::new(&key.name)).map(|node| fingerprint(&node));
-            let before = match now {
-                Some(now) => known.insert(key.name.clone(), now),
-                None => known.remove(&key.name),
-            };
-            futures::future::ready((before != now).then_some(()))
-        })
-        .boxed()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

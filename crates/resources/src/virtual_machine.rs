@@ -32,12 +32,13 @@ use kupenstack_runtime::{Failure, Told};
 
 use self::{
     apart::Groups,
-    plan::{Plan, Prior, Size},
+    plan::{Case, Plan, Prior, Size},
     probe::Probes,
 };
 use crate::{
     actuator::{Actuator, Aside, Progress, Step, Target},
     directory::Directory,
+    fencing::Fencing,
     needs::{
         Key, Need,
         When::{FromTheStart, InTheEnd},
@@ -52,21 +53,24 @@ use crate::{
 pub(crate) struct VirtualMachineActuator {
     kubernetes: kube::Client,
     placement: Arc<Placement>,
+    fencing: Arc<Fencing>,
     probes: Probes,
     groups: Groups,
 }
 
 impl VirtualMachineActuator {
-    /// Reads user data with `kubernetes`. What VMs need to be on certain nodes comes from `placement`; those that begin or cease to
-    /// answer are looked at by `directory`.
+    /// Reads user data with `kubernetes`. What VMs need to be on certain nodes comes from `placement`, and which have
+    /// lost their node from `fencing`; those that begin or cease to answer are looked at by `directory`.
     pub(crate) fn new(
         kubernetes: kube::Client,
         placement: &Arc<Placement>,
+        fencing: &Arc<Fencing>,
         directory: &Arc<Directory>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             kubernetes,
             placement: Arc::clone(placement),
+            fencing: Arc::clone(fencing),
             probes: Probes::new(directory)?,
             groups: Groups::default(),
         })
@@ -81,15 +85,29 @@ impl VirtualMachineActuator {
         self.placement.flavor_for(vm, target.owner.as_deref()).map_err(Some)
     }
 
-    fn plan(&self, target: &Target<VirtualMachine>, server: &Server, now: Timestamp) -> Plan {
-        plan::of(&target.object, &self.flavor(target), server, now)
+    fn case(&self, target: &Target<VirtualMachine>, server: &Server) -> Case {
+        let (flavor, dead_host) = (self.flavor(target), self.fencing.dead_host_of(&server.id));
+        Case { flavor, dead_host, now: Timestamp::now() }
+    }
+
+    fn plan(&self, target: &Target<VirtualMachine>, server: &Server) -> Plan {
+        plan::of(&target.object, server, &self.case(target, server))
+    }
+
+    /// Asks once, however often it is looked at. But who was asked may have died since.
+    async fn erase(&self, target: &Target<VirtualMachine>, server: &Server) -> Result<(), Stop> {
+        let is_asked = server.task_state.as_deref() == Some("deleting");
+        if !is_asked || self.fencing.dead_host_of(&server.id).is_some() {
+            target.client.compute().delete_server(&server.id).await?;
+        }
+        Ok(())
     }
 
     /// Makes the server, once nothing is left of one that failed.
     async fn make(&self, target: &Target<VirtualMachine>, progress: &dyn Progress) -> Result<Server, Stop> {
         if let Some(failed) = find(target).await? {
             // its ports can't be used before it is gone
-            erase(target, &failed).await?;
+            self.erase(target, &failed).await?;
             let message = format!("server {}, which failed, is being deleted", failed.id);
             return Err(Outcome::waiting("Restarting", message).into());
         }
@@ -155,14 +173,6 @@ async fn act(target: &Target<VirtualMachine>, server: &Server, action: ServerAct
     }
 }
 
-/// Asks once, however often it is looked at.
-async fn erase(target: &Target<VirtualMachine>, server: &Server) -> Result<(), Stop> {
-    if server.task_state.as_deref() != Some("deleting") {
-        target.client.compute().delete_server(&server.id).await?;
-    }
-    Ok(())
-}
-
 impl Actuator for VirtualMachineActuator {
     type Kind = VirtualMachine;
     type Resource = Server;
@@ -209,6 +219,7 @@ impl Actuator for VirtualMachineActuator {
 
     fn heard(&self, told: &Told<'_, VirtualMachine>) {
         self.placement.heard_of_vm(told);
+        self.fencing.heard_of_vm(told);
     }
 
     fn shared(vm: &VirtualMachine) -> Option<Key> {
@@ -229,7 +240,7 @@ impl Actuator for VirtualMachineActuator {
 
     /// One that never came up is made anew when its time has come.
     fn is_whole(&self, target: &Target<VirtualMachine>, server: &Server) -> bool {
-        !matches!(self.plan(target, server, Timestamp::now()), Plan::Replace)
+        !matches!(self.plan(target, server), Plan::Replace)
     }
 
     fn create<'a>(&'a self, target: &'a Target<VirtualMachine>, progress: &'a dyn Progress) -> Step<'a, Server> {
@@ -239,19 +250,19 @@ impl Actuator for VirtualMachineActuator {
     fn updates<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
         let mut steps = wanted::updates(target, server);
         steps.extend(attachments::step(target, server));
-        if let Plan::Act(action, _) = self.plan(target, server, Timestamp::now()) {
+        if let Plan::Act(action, _) = self.plan(target, server) {
             steps.push(act(target, server, action).boxed());
         }
         steps
     }
 
     fn delete<'a>(&'a self, target: &'a Target<VirtualMachine>, server: &'a Server) -> Step<'a, ()> {
-        erase(target, server).boxed()
+        self.erase(target, server).boxed()
     }
 
     fn aside(&self, target: &Target<VirtualMachine>, server: &Server) -> Aside {
         let vm = &target.object;
-        if vm.spec.node_selector.is_empty() || !matches!(self.plan(target, server, Timestamp::now()), Plan::Keep(_)) {
+        if vm.spec.node_selector.is_empty() || !matches!(self.plan(target, server), Plan::Keep(_)) {
             return Aside::None;
         }
         // users are not told on which node a server is
@@ -264,15 +275,15 @@ impl Actuator for VirtualMachineActuator {
     }
 
     fn report(&self, target: &Target<VirtualMachine>, server: &Server, status: &mut VirtualMachineStatus) -> Outcome {
-        let now = Timestamp::now();
-        let plan = self.plan(target, server, now);
+        let case = self.case(target, server);
+        let plan = plan::of(&target.object, server, &case);
         shown::describe(&target.object, server, &plan, status);
         if Prior::of(&target.object).had_lost(server) {
-            restart::count(&target.object.status.clone().unwrap_or_default(), status, None, now);
+            restart::count(&target.object.status.clone().unwrap_or_default(), status, None, case.now);
         }
         let objection =
             (plan == Plan::Keep("Running")).then(|| self.probes.objection(&target.object, server)).flatten();
-        objection.unwrap_or_else(|| shown::outcome(target, server, &plan, status, now))
+        objection.unwrap_or_else(|| shown::outcome(target, server, &plan, &case, status))
     }
 
     fn passed(&self, uid: &str) {

@@ -97,13 +97,18 @@ where
 {
     /// Starts the watch; it ends with the context.
     pub fn start(api: Api<K>, config: watcher::Config, context: &Context) -> Arc<Self> {
+        Self::start_lean(api, config, context, |_| {})
+    }
+
+    /// The same where `prune` removes more of an object that nobody reads, before it is kept.
+    pub fn start_lean(api: Api<K>, config: watcher::Config, context: &Context, prune: fn(&mut K)) -> Arc<Self> {
         let writer = Writer::default();
         let (news, _) = broadcast::channel(1024);
         let store = writer.as_reader();
         let shared = Arc::new(Self { known: known(store.clone()), store, news: news.clone() });
         let (watched, stop) = (context.clone(), context.stop.clone());
         let stream =
-            reflector::reflector(writer, events(api, config)).touched_objects().take_until(stop.cancelled_owned());
+            reflector::reflector(writer, events(api, config).modify(prune)).touched_objects().take_until(stop.cancelled_owned());
         tokio::spawn(stream.for_each(move |result| {
             match result {
                 // nobody listening is fine: a controller may only read the store

@@ -279,6 +279,18 @@ impl Compute {
         self.service.clone().survey(SERVERS, query)
     }
 
+    /// The ids of the servers on a host, of whatever project; for an administrator, others are refused.
+    pub fn servers_on(&self, host: &str) -> impl Stream<Item = Result<String, Error>> + Send + use<> {
+        #[derive(Deserialize)]
+        struct Brief {
+            id: String,
+        }
+        let mut query = in_order();
+        query.extend([("all_tenants", "1".to_owned()), ("host", host.to_owned())]);
+        let listed = self.service.clone().list(Collection { path: "servers", key: "servers" }, query);
+        listed.map_ok(|server: Brief| server.id)
+    }
+
     /// Asks for a server, and gives its id. Whether there will be one says its status later: `ACTIVE`, or `ERROR` with a
     /// fault.
     ///

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The hosts that run servers and are nodes, with their labels.
-pub(super) type Nodes = BTreeMap<String, Selector>;
+pub(super) type Labels = BTreeMap<String, Selector>;
 
 /// What there is to be.
 #[derive(Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ impl Wanted {
     pub(super) fn of<'a>(
         cluster: &ClusterId,
         wishes: BTreeMap<Wish, BTreeSet<String>>,
-        nodes: &Nodes,
+        nodes: &Labels,
         flavor: impl Fn(&str) -> Option<&'a Declared>,
     ) -> Self {
         let mut wanted = Self::default();
@@ -116,12 +116,12 @@ pub(super) fn fulfils(labels: &Selector, selector: &Selector) -> bool {
     selector.iter().all(|(key, value)| has(labels, key, value))
 }
 
-fn having(nodes: &Nodes, selector: &Selector) -> BTreeSet<String> {
+fn having(nodes: &Labels, selector: &Selector) -> BTreeSet<String> {
     nodes.iter().filter(|(_, labels)| fulfils(labels, selector)).map(|(host, _)| host.clone()).collect()
 }
 
 /// What is lacking: the labels that no node has, or else that none has all of them.
-fn lack(nodes: &Nodes, selector: &Selector) -> String {
+fn lack(nodes: &Labels, selector: &Selector) -> String {
     let nowhere = |(key, value): &(&String, &String)| !nodes.values().any(|labels| has(labels, key, value));
     let absent: Selector = selector.iter().filter(nowhere).map(|(key, value)| (key.clone(), value.clone())).collect();
     let which = match (absent.is_empty(), selector.len()) {
@@ -147,7 +147,7 @@ mod tests {
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
-    fn nodes() -> Nodes {
+    fn nodes() -> Labels {
         [("n1", "disk=ssd,zone=west"), ("n2", "disk=ssd"), ("n3", "zone=east")]
             .map(|(host, text)| (host.to_owned(), labels(text)))
             .into()

@@ -1,5 +1,7 @@
 //! What has to be done with a server so that it does what it is to do.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use kupenstack_api::{
     HasConditions,
@@ -125,8 +127,21 @@ fn task(task: &str) -> &'static str {
 /// The identifier of the flavor that a VM is to have. If there is none, why, unless it is told elsewhere.
 pub(super) type Size = Result<String, Option<Outcome>>;
 
+/// What is known beside an object and its server when it is planned for them.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) flavor: Size,
+    /// The server's host, if that is dead.
+    pub(super) dead_host: Option<Arc<str>>,
+    pub(super) now: Timestamp,
+}
+
 /// What has to be done with the server of an object.
-pub(super) fn of(vm: &VirtualMachine, flavor: &Size, server: &Server, now: Timestamp) -> Plan {
+pub(super) fn of(vm: &VirtualMachine, server: &Server, case: &Case) -> Plan {
+    let now = case.now;
+    if case.dead_host.is_some() {
+        return on_dead_host(vm, server, now);
+    }
     if server.status == "VERIFY_RESIZE" && server.task_state.is_none() {
         return Plan::Act(ServerAction::ConfirmResize, "Resizing");
     }
@@ -153,7 +168,7 @@ pub(super) fn of(vm: &VirtualMachine, flavor: &Size, server: &Server, now: Times
         return power(vm, server, now);
     }
     let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");
-    match (flavor, power(vm, server, now)) {
+    match (&case.flavor, power(vm, server, now)) {
         (Ok(flavor), _) if can_resize => match Prior::of(vm).reason() {
             // that was asked for, and it rests again as it was
             Some("Resizing") => Plan::Refused,
@@ -162,6 +177,19 @@ pub(super) fn of(vm: &VirtualMachine, flavor: &Size, server: &Server, now: Times
         },
         (Err(Some(why)), Plan::Keep(_)) => Plan::Lack(why.clone()),
         (_, plan) => plan,
+    }
+}
+
+/// What nobody carries out is not asked for there, but for a deletion. One that is not to run can wait for its host, and so for its disk.
+fn on_dead_host(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
+    if server.task_state.as_deref() == Some("deleting") {
+        return Plan::Replace;
+    }
+    match vm.power_state() {
+        PowerState::Running if Prior::of(vm).leaves_drift() => Plan::Strange,
+        PowerState::Running => failed(vm, server, now, None),
+        PowerState::Stopped => Plan::Keep("Stopped"),
+        PowerState::Suspended => Plan::Keep("Suspended"),
     }
 }
 

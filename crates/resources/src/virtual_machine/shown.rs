@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kupenstack_api::resources::{VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
 use kupenstack_core::{Outcome, conditions::UP_TO_DATE};
 use kupenstack_openstack::{Server, ServerAddress};
 
 use super::{
     apart,
-    plan::{BACK_OFF, NOT_RESIZED, Plan},
+    plan::{BACK_OFF, Case, NOT_RESIZED, Plan},
     restart,
 };
 use crate::{
@@ -55,21 +54,24 @@ pub(super) fn outcome(
     target: &Target<VirtualMachine>,
     server: &Server,
     plan: &Plan,
+    case: &Case,
     status: &mut VirtualMachineStatus,
-    now: Timestamp,
 ) -> Outcome {
-    let (vm, id) = (&target.object, &server.id);
+    let (vm, id, now) = (&target.object, &server.id, case.now);
     let before = vm.status.clone().unwrap_or_default();
     match plan {
-        Plan::Keep(word) => Outcome::Done { reason: word, message: format!("server {id} is {}", server.status) },
+        Plan::Keep(word) => {
+            let message = dead(server, case).unwrap_or_else(|| format!("server {id} is {}", server.status));
+            Outcome::Done { reason: word, message }
+        }
         Plan::Wait("Building") => Outcome::waiting("Building", format!("Nova makes server {id}")),
         Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
-        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(target, server))),
+        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(target, server, case))),
         Plan::Note => {
             restart::count(&before, status, restart::failed_at(server), now);
-            back_off(target, server, status, now)
+            back_off(target, server, case, status)
         }
-        Plan::Pause => back_off(target, server, status, now),
+        Plan::Pause => back_off(target, server, case, status),
         Plan::Refused => {
             let wait = restart::postpone(&before, status, now);
             let (is, wanted) = (&server.flavor.original_name, flavor_of(vm));
@@ -81,16 +83,18 @@ pub(super) fn outcome(
             Outcome::waiting(NOT_RESIZED, message).within(wait)
         }
         Plan::Lack(why) => why.clone(),
-        Plan::Leave if server.status == "SHUTOFF" => {
+        Plan::Leave if server.status == "SHUTOFF" && case.dead_host.is_none() => {
             let message = format!(
                 "server {id} was shut down, and restartPolicy leaves it so: set powerState to Stopped and then to Running to \
                  start it"
             );
             Outcome::blocked("Stopped", message)
         }
-        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(target, server))),
+        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(target, server, case))),
         Plan::Strange => {
-            Outcome::blocked("Failed", format!("server {id} is {}, which somebody else must end", server.status))
+            let message = dead(server, case)
+                .unwrap_or_else(|| format!("server {id} is {}, which somebody else must end", server.status));
+            Outcome::blocked("Failed", message)
         }
     }
 }
@@ -108,13 +112,14 @@ pub(super) fn misplaced(vm: &VirtualMachine, node: &str) -> Aside {
 fn back_off(
     target: &Target<VirtualMachine>,
     server: &Server,
+    case: &Case,
     status: &VirtualMachineStatus,
-    now: Timestamp,
 ) -> Outcome {
-    let wait = restart::wait(status, now);
-    let cure = if server.status != "SHUTOFF" && server.launched.is_none() { "made anew" } else { "started again" };
+    let wait = restart::wait(status, case.now);
+    let can_be_started = case.dead_host.is_none() && (server.status == "SHUTOFF" || server.launched.is_some());
+    let cure = if can_be_started { "started again" } else { "made anew" };
     let when = if wait.is_zero() { "now".to_owned() } else { format!("after {} s", wait.as_secs().max(1)) };
-    Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(target, server)))
+    Outcome::waiting(BACK_OFF, format!("{}; it is {cure} {when}", why(target, server, case)))
         .within(wait.max(Duration::from_millis(100)))
 }
 
@@ -131,7 +136,15 @@ fn doing(server: &Server) -> String {
     }
 }
 
-fn why(target: &Target<VirtualMachine>, server: &Server) -> String {
+/// That its host is.
+fn dead(server: &Server, case: &Case) -> Option<String> {
+    case.dead_host.as_ref().map(|node| format!("node {node}, which server {} is on, is out of service", server.id))
+}
+
+fn why(target: &Target<VirtualMachine>, server: &Server, case: &Case) -> String {
+    if let Some(dead) = dead(server, case) {
+        return dead;
+    }
     match &server.fault {
         Some(fault) => {
             let lack = apart::lack(target, server).map(|lack| format!("; {lack}")).unwrap_or_default();

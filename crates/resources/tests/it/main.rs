@@ -10,6 +10,7 @@ mod cluster_image;
 mod common;
 mod console;
 mod crash;
+mod dead_hosts;
 mod external_network;
 mod flavor;
 mod floating_ip;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A world of its own, for nodes are the whole cluster's. Nova runs servers on two of them, and a third is only a node.
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let hosts = ["node1", "node2"].map(str::to_owned).to_vec();
     let world = World::start_with(SimOptions { hosts, ..SimOptions::default() }).await;
     for name in ["node1", "node2", "other"] {
@@ -267,11 +267,9 @@ async fn what_nobody_wishes_for_costs_nothing() {
     create(&tenant, "web", json!({})).await;
     on(&tenant, "web", "node1").await;
     edit(&tenant, "web", json!({"description": "another"})).await;
-    let asked = || {
-        let cloud = world.sim.cloud();
-        ["/v2.1/os-aggregates", "/v2.1/os-services"].map(|path| cloud.journal.count("GET", path))
-    };
-    assert_eq!(asked(), [1, 0]);
+    let asked = |path| world.sim.cloud().journal.count("GET", path);
+    // hosts are looked at when there is a first VM, for one may be dead
+    assert_eq!((asked("/v2.1/os-aggregates"), asked("/v2.1/os-services")), (1, 1));
     let flavor = only(&tenant).await.flavor;
     assert!(flavor.is_public && flavor.name.ends_with("-small"));
 }

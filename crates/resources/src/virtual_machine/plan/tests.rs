@@ -36,8 +36,12 @@ fn server(state: &str, but: &Value) -> Server {
     serde_json::from_value(all).unwrap()
 }
 
+fn case(flavor: Size, now: &str) -> Case {
+    Case { flavor, dead_host: None, now: now.parse().unwrap() }
+}
+
 fn plan(vm: &VirtualMachine, server: &Server) -> Plan {
-    of(vm, &Ok("f2".to_owned()), server, NOW.parse().unwrap())
+    of(vm, server, &case(Ok("f2".to_owned()), NOW))
 }
 
 #[rstest]
@@ -107,9 +111,8 @@ fn what_failed_is_treated_by_its_policy(
 #[test]
 fn before_its_time_nothing_is_done() {
     let vm = vm(&json!({}), "CrashLoopBackOff");
-    let early = "2026-01-01T00:00:29Z".parse().unwrap();
     let server = server("SHUTOFF", &json!({"updated": NOTED}));
-    assert_eq!(of(&vm, &Err(None), &server, early), Plan::Pause);
+    assert_eq!(of(&vm, &server, &case(Err(None), "2026-01-01T00:00:29Z")), Plan::Pause);
 }
 
 #[rstest]
@@ -120,15 +123,14 @@ fn another_flavor_resizes(#[case] state: &str, #[case] but: Value, #[case] expec
     let vm = vm(&json!({"flavor": "large"}), "former Running");
     assert_eq!(plan(&vm, &server(state, &but)), expected);
     // before the flavor is there, nothing can be asked for
-    assert_eq!(of(&vm, &Err(None), &server("ACTIVE", &json!({})), NOW.parse().unwrap()), Plan::Keep("Running"));
+    assert_eq!(of(&vm, &server("ACTIVE", &json!({})), &case(Err(None), NOW)), Plan::Keep("Running"));
 }
 
 #[test]
 fn what_nova_did_not_resize_is_asked_for_again_later() {
     let (flavor, active) = (json!({"flavor": "large"}), server("ACTIVE", &json!({})));
     assert_eq!(plan(&vm(&flavor, "Resizing"), &active), Plan::Refused);
-    let early = "2026-01-01T00:00:29Z".parse().unwrap();
-    assert_eq!(of(&vm(&flavor, NOT_RESIZED), &Ok("f2".to_owned()), &active, early), Plan::Refused);
+    assert_eq!(of(&vm(&flavor, NOT_RESIZED), &active, &case(Ok("f2".to_owned()), "2026-01-01T00:00:29Z")), Plan::Refused);
     assert!(matches!(plan(&vm(&flavor, NOT_RESIZED), &active), Plan::Act(ServerAction::Resize { .. }, _)));
 }
 
@@ -164,7 +166,7 @@ fn what_no_node_has_is_waited_for() {
     let why = Outcome::waiting("NoNode", "no node");
     let plan = |state: &str, vm: &VirtualMachine| {
         let server = server(state, &json!({}));
-        of(vm, &Err(Some(why.clone())), &server, NOW.parse().unwrap())
+        of(vm, &server, &case(Err(Some(why.clone())), NOW))
     };
     let mut selecting = vm(&json!({"nodeSelector": {"disk": "ssd"}}), "former Running");
     assert_eq!(plan("ACTIVE", &selecting), Plan::Lack(why.clone()));
@@ -172,6 +174,30 @@ fn what_no_node_has_is_waited_for() {
     assert_eq!(plan("ACTIVE", &selecting), Plan::Act(ServerAction::Stop, "Stopping"));
     assert_eq!(plan("SHUTOFF", &selecting), Plan::Lack(why.clone()));
     let resized = json!({"flavor": {"original_name": flavor_of(&selecting), "vcpus": 1, "ram": 512, "disk": 1}});
-    let there = of(&selecting, &Err(Some(why.clone())), &server("SHUTOFF", &resized), NOW.parse().unwrap());
+    let there = of(&selecting, &server("SHUTOFF", &resized), &case(Err(Some(why.clone())), NOW));
     assert_eq!(there, Plan::Keep("Stopped"), "it is of that flavor");
+}
+
+#[rstest]
+#[case::runs("Always", "Running", "ACTIVE", json!({}), "Running", Plan::Note)]
+#[case::noted("OnFailure", "Running", "ACTIVE", json!({"updated": NOTED}), BACK_OFF, Plan::Replace)]
+#[case::is_left("Never", "Running", "ACTIVE", json!({}), "Running", Plan::Leave)]
+#[case::was_being_stopped("Always", "Running", "ACTIVE", json!({"OS-EXT-STS:task_state": "powering-off"}), "Running", Plan::Note)]
+#[case::was_being_deleted("Never", "Running", "ACTIVE", json!({"OS-EXT-STS:task_state": "deleting"}), "Running", Plan::Replace)]
+#[case::does_not_run("Always", "Stopped", "SHUTOFF", json!({}), "Stopped", Plan::Keep("Stopped"))]
+#[case::was_to_stop("Always", "Stopped", "ACTIVE", json!({}), "Running", Plan::Keep("Stopped"))]
+#[case::is_suspended("Always", "Suspended", "SUSPENDED", json!({}), "Suspended", Plan::Keep("Suspended"))]
+fn what_is_to_run_and_is_on_a_dead_host_is_made_anew(
+    #[case] policy: &str,
+    #[case] power: &str,
+    #[case] state: &str,
+    #[case] but: Value,
+    #[case] reason: &str,
+    #[case] expected: Plan,
+) {
+    let vm = vm(&json!({"restartPolicy": policy, "powerState": power}), reason);
+    let mut all = json!({"updated": NOW});
+    all.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
+    let case = Case { dead_host: Some("node2".into()), ..case(Ok("f2".to_owned()), NOW) };
+    assert_eq!(of(&vm, &server(state, &all), &case), expected);
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 pub use self::{
     aggregates::Aggregate,
     flavor::Flavor,
+    hosts::Service as ComputeService,
     key_pairs::KeyPair,
     server_groups::ServerGroup,
     servers::{Server, ServerFault},
@@ -124,6 +125,7 @@ impl Service for Nova {
         Route::new("DELETE", "/v2.1/os-aggregates/{aggregate_id}", Self::delete_aggregate),
         Route::new("POST", "/v2.1/os-aggregates/{aggregate_id}/action", Self::act_on_aggregate),
         Route::new("GET", "/v2.1/os-services", Self::list_services),
+        Route::new("PUT", "/v2.1/os-services/{service_id}", Self::update_service),
         Route::new("GET", "/v2.1/os-keypairs", Self::list_key_pairs),
         Route::new("POST", "/v2.1/os-keypairs", Self::create_key_pair),
         Route::new("GET", "/v2.1/os-keypairs/{keypair_name}", Self::show_key_pair),

@@ -50,6 +50,10 @@ impl Nova {
         match (&server.host, server.task_state) {
             // nobody has to be asked
             (None, _) => self.servers.remove(call.now, &server.id, peers.neutron),
+            // nobody there would do anything
+            (Some(host), _) if !self.hosts.is_up(host) => {
+                self.servers.remove(call.now, &server.id, peers.neutron);
+            }
             (Some(_), Some(DELETING)) => {}
             (Some(_), _) => self.servers.begin(call.now, server, Some(DELETING), Step::Delete),
         }

@@ -14,8 +14,8 @@ use crate::sim::{
 };
 
 /// The parameters of lists that are simulated.
-const PARAMETERS: [&str; 8] =
-    ["all_tenants", "limit", "marker", "name", "project_id", "sort_dir", "sort_key", "status"];
+const PARAMETERS: [&str; 9] =
+    ["all_tenants", "host", "limit", "marker", "name", "project_id", "sort_dir", "sort_key", "status"];
 
 impl Nova {
     pub(in crate::sim::nova) fn show_server(&mut self, call: &mut Call<'_>) -> Outcome {
@@ -36,11 +36,14 @@ impl Nova {
             return Err(Refusal::bad_request(format!("the parameter {odd} is not simulated")));
         }
         let project = project(call, detail)?;
+        // from others than administrators it is as if they had not asked for it
+        let host = call.request.query("host").filter(|_| call.caller.is_admin());
         let (name, status, order) = (name(call)?, call.request.query("status"), Order::of(call)?);
         let servers = self.servers.all.view(call.as_of);
         let marker = marker(call, &servers)?;
         let fits = |server: &&Arc<Server>| {
             name.as_ref().is_none_or(|name| name.is_match(&server.name))
+                && host.is_none_or(|host| server.host.as_deref() == Some(host))
                 && status.is_none_or(|status| server.status().eq_ignore_ascii_case(status))
                 && marker.as_ref().is_none_or(|marker| order.compare(marker, server) == Ordering::Less)
         };

@@ -131,11 +131,14 @@ impl Servers {
         self.all.put(now, server);
     }
 
-    /// What was begun is done. Whatever was begun with the server since has taken its place.
+    /// What was begun is done, unless who is to do it is dead. Whatever was begun with the server since has taken its place.
     fn end(&mut self, now: Timestamp, due: Due, hosts: &Hosts, neutron: &mut Neutron) {
         let Some(mut server) = self.all.get(&due.server).filter(|server| server.task_state == due.task).cloned() else {
             return;
         };
+        if server.host.as_deref().is_some_and(|host| !hosts.obeys(host)) {
+            return;
+        }
         let server = std::sync::Arc::make_mut(&mut server);
         server.task_state = None;
         match due.step {

@@ -1,0 +1,176 @@
+//! VMs whose host has died: made anew elsewhere by a fact, and by nothing less.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use kupenstack_api::resources::{Port, VirtualMachine};
+use kupenstack_testkit::sim::ComputeService;
+use serde_json::{Value, json};
+
+use crate::{
+    common::look::{self, eventually, id, is_ready, shown, until},
+    placement,
+    virtual_machine::{create, edit, only, phase, servers, surroundings},
+    world::{Tenant, World},
+};
+
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+async fn nodes(world: &World) -> Api<Node> {
+    Api::all(world.client().await)
+}
+
+async fn taint(world: &World, node: &str, taints: Value) {
+    let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+    nodes(world).await.patch(node, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn put_out_of_service(world: &World, node: &str) {
+    let taint = json!([{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]);
+    self::taint(world, node, taint).await;
+}
+
+/// The host does nothing any more, as one without power, and Nova has noticed.
+fn die(world: &World, host: &str) {
+    world.sim.cloud().nova.edit_service(host, |service| (service.is_dead, service.is_silent) = (true, true));
+}
+
+fn service(world: &World, host: &str) -> ComputeService {
+    world.sim.cloud().nova.service(host)
+}
+
+/// A VM that runs on the first of two hosts.
+async fn running(tenant: &Tenant<'_>, spec: Value) -> VirtualMachine {
+    create(tenant, "web", spec).await;
+    let vm = tenant.ready::<VirtualMachine>("web").await;
+    assert_eq!(only(tenant).await.host.as_deref(), Some("node1"));
+    vm
+}
+
+async fn elsewhere(tenant: &Tenant<'_>, before: &VirtualMachine) -> VirtualMachine {
+    let before = id(before);
+    let is_anew = |vm: &VirtualMachine| is_ready(vm) && id(vm) != before;
+    let vm = until(tenant.api(), "web", is_anew).await;
+    assert_eq!(only(tenant).await.host.as_deref(), Some("node2"));
+    vm
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_out_of_service_loses_its_vms_and_is_used_again_when_it_is_back() {
+    let world = placement::world().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    let first = running(&tenant, json!({})).await;
+    let port = id(&tenant.ready::<Port>("web.net").await);
+    die(&world, "node1");
+    put_out_of_service(&world, "node1").await;
+
+    let again = elsewhere(&tenant, &first).await;
+    let (before, after) = (first.status.unwrap(), again.status.as_ref().unwrap());
+    assert_eq!((&before.addresses, after.restarts), (&after.addresses, 1));
+    assert_eq!(id(&tenant.ready::<Port>("web.net").await), port);
+    let fenced = service(&world, "node1");
+    assert!(fenced.forced_down && fenced.is_disabled, "{fenced:?}");
+
+    world.sim.cloud().nova.edit_service("node1", |service| (service.is_dead, service.is_silent) = (false, false));
+    taint(&world, "node1", json!(null)).await;
+    eventually("its use", async || service(&world, "node1") == ComputeService::default()).await;
+    assert_eq!(id(&tenant.ready::<VirtualMachine>("web").await), id(&again), "nothing moves back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_answer_keeps_its_vms() {
+    let world = placement::world().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    let first = running(&tenant, json!({})).await;
+    world.sim.cloud().nova.edit_service("node1", |service| service.is_dead = true);
+    let not_ready = json!([{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]);
+    taint(&world, "node1", not_ready).await;
+    // Nova notices later, so that nobody carries this out
+    tenant.api::<VirtualMachine>().delete("web", &DeleteParams::default()).await.unwrap();
+    eventually("the request", async || {
+        servers(&world, &tenant.project().await).iter().any(|server| server.task_state == Some("deleting"))
+    })
+    .await;
+    die(&world, "node1");
+    // something else that is taken in after that
+    create(&tenant, "other", json!({})).await;
+    tenant.ready::<VirtualMachine>("other").await;
+    assert!(!service(&world, "node1").forced_down);
+    let still_there = servers(&world, &tenant.project().await).iter().any(|server| server.id == id(&first));
+    assert!(still_there);
+
+    put_out_of_service(&world, "node1").await;
+    look::gone(tenant.api::<VirtualMachine>(), "web").await;
+    only(&tenant).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_deleted_is_believed_to_live_as_long_as_it_speaks() {
+    let world = placement::world().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    let first = running(&tenant, json!({})).await;
+    nodes(&world).await.delete("node1", &DeleteParams::default()).await.unwrap();
+    create(&tenant, "other", json!({})).await;
+    tenant.ready::<VirtualMachine>("other").await;
+    assert!(!service(&world, "node1").forced_down);
+
+    die(&world, "node1");
+    // it is looked at again soon, or at once with other news of nodes
+    nodes(&world).await.delete("other", &DeleteParams::default()).await.unwrap();
+    let is_anew = |vm: &VirtualMachine| is_ready(vm) && id(vm) != id(&first);
+    until(tenant.api(), "web", is_anew).await;
+    assert!(service(&world, "node1").forced_down);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_to_run_or_not_to_be_made_anew_stays_with_its_disk() {
+    let world = placement::world().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    let first = running(&tenant, json!({"restartPolicy": "Never"})).await;
+    die(&world, "node1");
+    put_out_of_service(&world, "node1").await;
+    let failed = phase(&tenant, "web", "Failed").await;
+    let message = shown(&failed).1;
+    assert!(message.starts_with("node node1, which server ") && message.contains("is out of service"), "{message}");
+    assert!(message.ends_with("restartPolicy leaves it so"), "{message}");
+
+    edit(&tenant, "web", json!({"powerState": "Stopped"})).await;
+    phase(&tenant, "web", "Stopped").await;
+    assert_eq!(only(&tenant).await.id, id(&first));
+    edit(&tenant, "web", json!({"powerState": "Running", "restartPolicy": "OnFailure"})).await;
+    elsewhere(&tenant, &first).await;
+}
+
+/// The operator that has told Nova may be gone when the node is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_administrator_said_of_a_host_comes_back() {
+    let world = placement::world().await;
+    let operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    running(&tenant, json!({})).await;
+    let edit = |service: &mut ComputeService| {
+        (service.is_disabled, service.disabled_reason) = (true, Some("new disks".to_owned()));
+    };
+    world.sim.cloud().nova.edit_service("node1", edit);
+    let before = service(&world, "node1");
+    put_out_of_service(&world, "node1").await;
+    eventually("its end", async || service(&world, "node1").forced_down).await;
+    operator.stop().await;
+    taint(&world, "node1", json!(null)).await;
+    world.sim.clock().advance(Duration::from_secs(60));
+    let _operator = world.operator();
+    eventually("its use", async || service(&world, "node1") == before).await;
+}
