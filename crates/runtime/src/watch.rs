@@ -107,8 +107,9 @@ where
         let store = writer.as_reader();
         let shared = Arc::new(Self { known: known(store.clone()), store, news: news.clone() });
         let (watched, stop) = (context.clone(), context.stop.clone());
-        let stream =
-            reflector::reflector(writer, events(api, config).modify(prune)).touched_objects().take_until(stop.cancelled_owned());
+        let stream = reflector::reflector(writer, events(api, config).modify(prune))
+            .touched_objects()
+            .take_until(stop.cancelled_owned());
         tokio::spawn(stream.for_each(move |result| {
             match result {
                 // nobody listening is fine: a controller may only read the store

@@ -66,7 +66,9 @@ pub(super) fn outcome(
         }
         Plan::Wait("Building") => Outcome::waiting("Building", format!("Nova makes server {id}")),
         Plan::Wait(word) | Plan::Act(_, word) => Outcome::waiting(word, doing(server)),
-        Plan::Replace => Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(target, server, case))),
+        Plan::Replace => {
+            Outcome::waiting("Restarting", format!("server {id} is made anew: {}", why(target, server, case)))
+        }
         Plan::Note => {
             restart::count(&before, status, restart::failed_at(server), now);
             back_off(target, server, case, status)
@@ -109,12 +111,7 @@ pub(super) fn misplaced(vm: &VirtualMachine, node: &str) -> Aside {
     Aside::Not { kind: UP_TO_DATE, reason: "NodeChanged", message }
 }
 
-fn back_off(
-    target: &Target<VirtualMachine>,
-    server: &Server,
-    case: &Case,
-    status: &VirtualMachineStatus,
-) -> Outcome {
+fn back_off(target: &Target<VirtualMachine>, server: &Server, case: &Case, status: &VirtualMachineStatus) -> Outcome {
     let wait = restart::wait(status, case.now);
     let can_be_started = case.dead_host.is_none() && (server.status == "SHUTOFF" || server.launched.is_some());
     let cure = if can_be_started { "started again" } else { "made anew" };

@@ -33,7 +33,6 @@ pub(crate) struct Cluster {
     pub(crate) plane: Lent,
     /// Where images come from.
     pub(crate) web: MockServer,
-    next: AtomicU32,
 }
 
 impl Cluster {
@@ -43,9 +42,13 @@ impl Cluster {
         let off = tracing_subscriber::filter::LevelFilter::OFF.into();
         let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(off).from_env_lossy();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
-        let cluster = Self { plane: Lent::new().await, web: MockServer::start().await, next: AtomicU32::new(0) };
+        let cluster = Self { plane: Lent::new().await, web: MockServer::start().await };
+        let namespaces: Api<Namespace> = Api::all(cluster.client().await);
         for name in [CLOUD, OPERATOR] {
-            cluster.make_namespace(name, &[]).await;
+            // a control plane that another test had has them already
+            if namespaces.get_opt(name).await.unwrap().is_none() {
+                cluster.make_namespace(name, &[]).await;
+            }
         }
         cluster
     }
@@ -54,9 +57,10 @@ impl Cluster {
         self.plane.client().await
     }
 
-    /// A number that nobody else has here.
+    /// A number that nobody else has, nor will have: what is called by it may go as late as it likes.
     pub(crate) fn number(&self) -> u32 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) async fn make_namespace(&self, name: &str, annotations: &[(&str, &str)]) -> Namespace {

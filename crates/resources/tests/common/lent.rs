@@ -7,13 +7,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use futures::future::join_all;
+use futures::{FutureExt, future::join_all};
 use k8s_openapi::{
+    NamespaceResourceScope,
     api::{
-        core::v1::{Namespace, Node},
+        core::v1::{ConfigMap, Namespace, Node, Secret},
         events::v1::Event,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{
@@ -26,7 +28,10 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::look::gone;
+use super::{
+    cluster::{CLOUD, OPERATOR},
+    look::gone,
+};
 
 /// Those that nobody has now, the longest idle first: what a test had on its way there has come by then.
 static IDLE: Mutex<VecDeque<ControlPlane>> = Mutex::new(VecDeque::new());
@@ -102,14 +107,42 @@ async fn clear(client: &Client) {
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let made = namespaces.list(&all).await.unwrap().items.into_iter().filter(|one| !is_of_kubernetes(&one.name_any()));
-    let made: Vec<Namespace> = made.collect();
+    let (kept, made): (Vec<_>, Vec<_>) = made.partition(|one| is_for_all(&one.name_any()));
     // first, so that what is let go is not made again
     join_all(made.iter().map(|one| remove(&namespaces, one))).await;
     join_all(definitions().iter().map(|definition| clear_kind(client, definition))).await;
-    join_all(made.iter().map(|one| gone(namespaces.clone(), one.metadata.name.as_deref().unwrap()))).await;
+    join_all(kept.iter().map(|one| empty(client, &one.metadata))).await;
+    // Kubernetes takes its time for each: more than for all else here. What has a name for itself may go beside the next test.
+    let is_awaited = |name: &&str| !name.ends_with(|c: char| c.is_ascii_digit());
+    let awaited = made.iter().filter_map(|one| one.metadata.name.as_deref()).filter(is_awaited);
+    join_all(awaited.map(|name| gone(namespaces.clone(), name))).await;
     Api::<Node>::all(client.clone()).delete_collection(&DeleteParams::default(), &all).await.unwrap();
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     events.delete_collection(&DeleteParams::default(), &all).await.unwrap();
+}
+
+/// Whether a namespace of this name is one that every test has.
+fn is_for_all(namespace: &str) -> bool {
+    [CLOUD, OPERATOR].contains(&namespace)
+}
+
+/// Removes all that tests have in a namespace beside our kinds.
+async fn empty(client: &Client, namespace: &ObjectMeta) {
+    let name = namespace.name.as_deref().unwrap();
+    join_all([
+        remove_all::<Secret>(client, name).boxed(),
+        remove_all::<ConfigMap>(client, name).boxed(),
+        remove_all::<Event>(client, name).boxed(),
+    ])
+    .await;
+}
+
+async fn remove_all<K>(client: &Client, namespace: &str)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let all: Api<K> = Api::namespaced(client.clone(), namespace);
+    all.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
 }
 
 fn is_of_kubernetes(namespace: &str) -> bool {
@@ -145,7 +178,8 @@ where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let name = object.name_any();
-    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    // a namespace that goes later is nothing to anybody
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null, "annotations": null}}));
     for result in [
         api.delete(&name, &DeleteParams::default()).await.map(drop),
         api.patch_metadata(&name, &PatchParams::default(), &free).await.map(drop),

@@ -23,7 +23,8 @@ async fn an_aggregate_lives_and_dies() {
     let sim = start();
     let admin = admin(&sim);
     let compute = admin.compute();
-    assert_eq!(compute.compute_hosts().await.unwrap(), ["node1", "node2"]);
+    let hosts = compute.compute_services().await.unwrap();
+    assert_eq!(hosts.iter().map(|service| service.host.as_str()).collect::<Vec<_>>(), ["node1", "node2"]);
     assert!(compute.services().await.unwrap().iter().any(|service| service.binary == "nova-scheduler"));
     let made = compute.create_aggregate("fast").await.unwrap();
     assert!(made.hosts.is_empty() && made.metadata.is_empty());
@@ -43,7 +44,7 @@ async fn an_aggregate_lives_and_dies() {
     assert!(compute.delete_aggregate(made.id).await.unwrap() && !compute.delete_aggregate(made.id).await.unwrap());
     let stranger = member(&sim, &admin, "shop");
     assert_eq!(stranger.compute().aggregates().await.unwrap_err().kind(), ErrorKind::Forbidden);
-    assert_eq!(stranger.compute().compute_hosts().await.unwrap_err().kind(), ErrorKind::Forbidden);
+    assert_eq!(stranger.compute().compute_services().await.unwrap_err().kind(), ErrorKind::Forbidden);
 }
 
 async fn private(compute: &Compute) -> Vec<String> {

@@ -130,7 +130,10 @@ fn another_flavor_resizes(#[case] state: &str, #[case] but: Value, #[case] expec
 fn what_nova_did_not_resize_is_asked_for_again_later() {
     let (flavor, active) = (json!({"flavor": "large"}), server("ACTIVE", &json!({})));
     assert_eq!(plan(&vm(&flavor, "Resizing"), &active), Plan::Refused);
-    assert_eq!(of(&vm(&flavor, NOT_RESIZED), &active, &case(Ok("f2".to_owned()), "2026-01-01T00:00:29Z")), Plan::Refused);
+    assert_eq!(
+        of(&vm(&flavor, NOT_RESIZED), &active, &case(Ok("f2".to_owned()), "2026-01-01T00:00:29Z")),
+        Plan::Refused
+    );
     assert!(matches!(plan(&vm(&flavor, NOT_RESIZED), &active), Plan::Act(ServerAction::Resize { .. }, _)));
 }
 
