@@ -15,16 +15,11 @@ port() {
   vsctl --may-exist add-port "$1" "$2"
 }
 
-# Flows of a switch that ended in good order. They are used once: those of one that crashed later would be old.
-restored=$saved_flows.used
-rm -rf "$restored"
-mv -T "$saved_flows" "$restored" 2>/dev/null || true
-
-# restore: beside the switch, which waits for it and so must not wait in vain.
-restore() {
-  within 5 is_up && sed "s|$saved_flows/|$restored/|g" "$restored/restore" | bash || echo "no flows restored" >&2
+# restored FLOWS: give the switch these beside it, for it waits for them, and so must not wait in vain.
+restored() {
+  within 5 is_up && bash <<<"$1" || echo "no flows restored" >&2
   vsctl remove open . other_config flow-restore-wait
-  rm -rf "$restored"
+  rm -rf "$saved_flows"
 }
 is_up() { ovs-ofctl --timeout=1 -O OpenFlow14 dump-tlv-map "$INTEGRATION_BRIDGE" &>/dev/null; }
 within() {
@@ -33,6 +28,10 @@ within() {
     ((SECONDS < end)) && sleep 0.05 || return
   done
 }
+
+# Flows of a switch that ended in good order. They are used once: those of one that crashed later would be old.
+flows=$(cat "$saved_flows/restore" 2>/dev/null) || true
+rm -f "$saved_flows/restore"
 
 until vsctl init 2>/dev/null; do sleep 0.2; done # its database is another pod
 if [[ $DATAPATH == system && ! -e /sys/module/openvswitch ]] && ! modprobe openvswitch; then
@@ -55,9 +54,9 @@ if tunnel_has_bridge; then
   [[ -z $address ]] || vsctl br-set-external-id "$tunnel_bridge" address "$address"
   port "$tunnel_bridge" "$TUNNEL_CARD" network.interface.tunnel tunnelInterface
 fi
-if [[ -e $restored/restore ]]; then
+if [[ -n $flows ]]; then
   vsctl set open . other_config:flow-restore-wait=true
-  restore &
+  restored "$flows" &
 else
   vsctl remove open . other_config flow-restore-wait
 fi

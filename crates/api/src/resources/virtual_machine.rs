@@ -256,7 +256,8 @@ pub enum PowerState {
 /// What becomes of a VM that does not do what it is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RestartPolicy {
-    /// It is started again, also when it was shut down from within, and made anew when its server never came up or is gone.
+    /// It is started again, also when it was shut down from within, and made anew when its server never came up or is gone, or its
+    /// node is out of service.
     #[default]
     Always,
     /// As `Always`, but a VM that was shut down stays so.

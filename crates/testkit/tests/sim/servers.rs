@@ -1,6 +1,7 @@
 //! The simulated Nova's servers, by our client.
 
 mod groups;
+mod hosts;
 mod lists;
 mod placement;
 mod refusals;

@@ -1,0 +1,69 @@
+#!/bin/bash
+# A node with a VM dies: as soon as somebody says so, the VM comes on another node at its address; when the node is back, it is used again.
+# On a cluster of dev/k8s/up.sh with two nodes; dev/up is run on it, and its cloud stays.
+# dev/test: tier real
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/e2e/lib.sh
+. "$HERE/lib.sh"
+# shellcheck source=tests/e2e/lib-demo.sh
+. "$HERE/lib-demo.sh"
+
+DEAD=node2
+TAINT=node.kubernetes.io/out-of-service
+LABEL=example.com/doomed
+
+clean_up() {
+  kubectl taint node "$DEAD" "$TAINT-" >/dev/null 2>&1 || true
+  kubectl label node --all "$LABEL-" >/dev/null 2>&1 || true
+  demo delete vm doomed --ignore-not-found --wait=false >/dev/null 2>&1 || true
+}
+
+status() { demo get vm doomed -o "jsonpath={.status.$1}"; }
+address() { status 'addresses[*]'; }
+host() { openstack server show "$(status id)" -f value -c OS-EXT-SRV-ATTR:host; }
+compute() { openstack compute service list --service nova-compute --host "$DEAD" -f value -c Status -c State; }
+says_why() { prints "node $DEAD, which server .* is out of service" demo get vm doomed -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
+ready_now() { demo wait vm/doomed --for=condition=Ready --timeout=0 >/dev/null; }
+
+# A selector has it there; as it is changed afterwards, it does not keep it there.
+on_the_doomed() {
+  kubectl label node "$DEAD" "$LABEL=yes" || return
+  demo apply -f - <<YAML || return
+apiVersion: kupenstack.io/v1
+kind: VirtualMachine
+metadata: {name: doomed}
+spec: {clusterImage: tiny, flavor: tiny, networks: [{network: frontend}], nodeSelector: {$LABEL: "yes"}}
+YAML
+  demo wait vm/doomed --for=condition=Ready --timeout=300s && is "$DEAD" host && kubectl label node --all --overwrite "$LABEL=yes"
+}
+node_dies() { kill -KILL "$(node_init 2)" && kubectl wait "node/$DEAD" --for=condition=Ready=Unknown --timeout=120s; }
+vm_is_left_alone() { ready_now && is "$1" status id; }
+said_to_be_off() { kubectl taint node "$DEAD" "$TAINT=nodeshutdown:NoExecute"; }
+elsewhere() { within 300 is_elsewhere "$1" && is "$2" address && is node1 host; }
+is_elsewhere() { ready_now && [ "$(status id)" != "$1" ]; }
+node_is_back() { "$K8S/up.sh" && kubectl taint node "$DEAD" "$TAINT-"; }
+no_guest_there() { [ -z "$(in_node 2 pgrep -f 'qemu-system.* -name guest=' || true)" ]; }
+
+main() {
+  local id address
+  [ "$(running_nodes | wc -l)" -gt 1 ] || die "this test needs a local cluster with two nodes"
+  trap clean_up EXIT
+  ok "a cloud with a VM that answers" up
+  ok "a VM on a node without the control plane" on_the_doomed
+  id=$(status id)
+  address=$(address)
+  ok "the node dies" node_dies
+  ok "and does not answer, which is no reason to have the VM twice" vm_is_left_alone "$id"
+  ok "it is said to be off" said_to_be_off
+  ok "Nova is told" within 60 is 'disabled down' compute
+  ok "the VM is on another node, at its address" elsewhere "$id" "$address"
+  id=$(status id)
+  ok "the node is back" node_is_back
+  ok "and used again" within 300 is 'enabled up' compute
+  ok "without a second guest" no_guest_there
+  ok "the VM stays" vm_is_left_alone "$id"
+  finish
+}
+
+main "$@"
