@@ -144,7 +144,7 @@ class Pods(unittest.TestCase):
             for arg in charts.pod_spec(deployment)["containers"][0]["args"]:
                 if arg.startswith("--controllers="):
                     running += arg.partition("=")[2].split(",")
-        self.assertEqual(sorted(running), ["aggregates", "clusterimage", "externalnetwork", "flavor", "floatingip", "glance", "image", "keypair", "keystone", "libvirt", "mariadb", "memcached",
+        self.assertEqual(sorted(running), ["aggregates", "clusterimage", "externalnetwork", "fencing", "flavor", "floatingip", "glance", "image", "keypair", "keystone", "libvirt", "mariadb", "memcached",
                                            "network", "neutron", "nova", "openstack", "ovn", "placement", "port", "projects", "quotas", "rabbitmq",
                                            "router", "securitygroup", "subnet", "virtualmachine"])
 

@@ -26,8 +26,11 @@ impl Selection {
         account.names().any(|name| self.0.contains(name))
     }
 
-    /// The selected ones of an account's controllers. Fails if one is missing.
+    /// The selected ones of an account's controllers. Fails if one is missing, or is one that nobody can select: it has no rights.
     pub(super) fn pick(&self, account: &Account, all: Vec<Named>) -> anyhow::Result<Vec<Named>> {
+        let nameless: Vec<_> =
+            all.iter().map(|(name, _)| *name).filter(|name| !account.names().any(|n| n == *name)).collect();
+        ensure!(nameless.is_empty(), "these controllers have no rights: {}", nameless.join(", "));
         let picked: Vec<_> = all.into_iter().filter(|(name, _)| self.0.contains(name)).collect();
         let wanted = account.names().filter(|name| self.0.contains(name));
         let missing: Vec<_> = wanted.filter(|name| !picked.iter().any(|(picked, _)| picked == name)).collect();
@@ -78,6 +81,12 @@ mod tests {
         let names: Vec<_> =
             one.pick(&rbac::CLOUD, built(&["glance", "keystone"])).unwrap().into_iter().map(|(n, _)| n).collect();
         assert_eq!(names, ["keystone"]);
+    }
+
+    #[test]
+    fn a_controller_without_rights_is_an_error_as_nobody_could_select_it() {
+        let error = of(&["keystone"]).unwrap().pick(&rbac::CLOUD, built(&["keystone", "stray"])).unwrap_err();
+        assert_eq!(error.to_string(), "these controllers have no rights: stray");
     }
 
     #[test]

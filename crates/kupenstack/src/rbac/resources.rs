@@ -8,6 +8,7 @@ pub(super) const CONTROLLERS: &[Controller] = &[
     Controller { name: "projects", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, PROJECTS, OCCUPANTS, HANDOUTS] },
     Controller { name: "quotas", rights: &[CLOUD, NAMESPACES, EVENTS, QUOTAS] },
     Controller { name: "aggregates", rights: &[CLOUD, NAMESPACES, NODES] },
+    Controller { name: "fencing", rights: &[CLOUD, NAMESPACES, NODES] },
     Controller { name: "image", rights: &[CLOUD, NAMESPACES, EVENTS, IMAGES] },
     Controller { name: "clusterimage", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, CLUSTER_IMAGES] },
     Controller { name: "flavor", rights: &[CLOUD, NAMESPACES, EVENTS_IN_DEFAULT, FLAVORS] },
@@ -85,14 +86,14 @@ const QUOTAS: &[Right] = &[Right {
     why: "what a namespace's project may have",
 }];
 
-/// Which VMs and flavors there are, the controllers of these tell it.
+/// Which VMs and flavors there are, the controllers of these tell.
 const NODES: &[Right] = &[Right {
     scope: Scope::Cluster,
     group: "",
     resources: &["nodes"],
     names: &[],
     verbs: &["list", "watch"],
-    why: "the labels of nodes, which VMs ask for",
+    why: "the labels of nodes, which VMs ask for, and whether a node is out of service",
 }];
 
 const EVENTS_IN_DEFAULT: &[Right] = &[Right {
