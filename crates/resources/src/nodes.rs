@@ -69,10 +69,7 @@ impl Nodes {
     }
 
     /// Each time that what `of` reads of a node is otherwise, or that a node comes or goes. They have to be watched.
-    pub(crate) fn changes<T: Hash>(&self, of: fn(&Node) -> T) -> BoxStream<'static, ()>
-    where
-        T: 'static,
-    {
+    pub(crate) fn changes<T: Hash + 'static>(&self, of: fn(&Node) -> T) -> BoxStream<'static, ()> {
         let Some(store) = self.store.get().cloned() else { return futures::stream::pending().boxed() };
         let fingerprint = move |node: &Node| {
             let mut hasher = DefaultHasher::new();

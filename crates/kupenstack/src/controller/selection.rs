@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_controller_without_rights_is_an_error_as_nobody_could_select_it() {
-        let error = of(&["keystone"]).unwrap().pick(&rbac::CLOUD, built(&["keystone", "stray"])).unwrap_err();
+        let error = of(&["keystone"]).unwrap().pick(&rbac::CLOUD, built(&["keystone", "stray"])).err().unwrap();
         assert_eq!(error.to_string(), "these controllers have no rights: stray");
     }
 

@@ -29,6 +29,12 @@ pub(crate) const OPERATOR: &str = "operator";
 /// Secret with the administrator's credentials.
 pub(crate) const ADMIN_SECRET: &str = "openstack-admin";
 
+/// A number that nobody else has, nor will have: what is called by it may go as late as it likes.
+pub(crate) fn number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 pub(crate) struct Cluster {
     pub(crate) plane: Lent,
     /// Where images come from.
@@ -55,12 +61,6 @@ impl Cluster {
 
     pub(crate) async fn client(&self) -> Client {
         self.plane.client().await
-    }
-
-    /// A number that nobody else has, nor will have: what is called by it may go as late as it likes.
-    pub(crate) fn number(&self) -> u32 {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) async fn make_namespace(&self, name: &str, annotations: &[(&str, &str)]) -> Namespace {
@@ -130,7 +130,7 @@ impl Cluster {
 
     /// Serves a file and returns its address.
     pub(crate) async fn serve(&self, content: &[u8]) -> String {
-        let name = format!("/{}.img", self.number());
+        let name = format!("/{}.img", crate::common::cluster::number());
         let answer = ResponseTemplate::new(200).set_body_bytes(content);
         Mock::given(path(name.as_str())).respond_with(answer).mount(&self.web).await;
         format!("{}{name}", self.web.uri())

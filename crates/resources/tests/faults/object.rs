@@ -105,7 +105,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
     }
 
     async fn nudge(&self, stage: &Stage) {
-        let number = stage.cluster.number().to_string();
+        let number = crate::common::cluster::number().to_string();
         Self::patch(stage, json!({"metadata": {"annotations": {"test/nudge": number}}})).await;
     }
 

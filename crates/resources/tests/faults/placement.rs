@@ -70,7 +70,7 @@ impl Life for PlacementLife {
     }
 
     async fn nudge(&self, stage: &Stage) {
-        let number = stage.cluster.number().to_string();
+        let number = crate::common::cluster::number().to_string();
         patch(stage, &json!({"metadata": {"annotations": {"test/nudge": number}}})).await;
     }
 

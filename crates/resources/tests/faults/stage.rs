@@ -89,7 +89,7 @@ impl Stage {
         prefix: &str,
         surroundings: Surroundings,
     ) -> Self {
-        let name = format!("{}-{}", prefix.to_lowercase(), cluster.number());
+        let name = format!("{}-{}", prefix.to_lowercase(), crate::common::cluster::number());
         Self::named(cluster, client, name, surroundings).await
     }
 
@@ -167,7 +167,7 @@ impl Stage {
 
     /// Has the namespace looked at without a change.
     pub(crate) async fn nudge(&self) {
-        self.annotate(json!({"test/nudge": self.cluster.number().to_string()})).await;
+        self.annotate(json!({"test/nudge": crate::common::cluster::number().to_string()})).await;
     }
 
     /// Waits until nothing was asked for a while.

@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use kupenstack_api::resources::{Port, VirtualMachine};
-use kupenstack_testkit::sim::ComputeService;
+use kupenstack_testkit::sim::{ComputeService, HostLife};
 use serde_json::{Value, json};
 
 use crate::{
@@ -36,7 +36,7 @@ async fn put_out_of_service(world: &World, node: &str) {
 
 /// The host does nothing any more, as one without power, and Nova has noticed.
 fn die(world: &World, host: &str) {
-    world.sim.cloud().nova.edit_service(host, |service| (service.is_dead, service.is_silent) = (true, true));
+    world.sim.cloud().nova.edit_service(host, |service| service.life = HostLife::Missed);
 }
 
 fn service(world: &World, host: &str) -> ComputeService {
@@ -77,7 +77,7 @@ async fn a_node_out_of_service_loses_its_vms_and_is_used_again_when_it_is_back()
     let fenced = service(&world, "node1");
     assert!(fenced.forced_down && fenced.is_disabled, "{fenced:?}");
 
-    world.sim.cloud().nova.edit_service("node1", |service| (service.is_dead, service.is_silent) = (false, false));
+    world.sim.cloud().nova.edit_service("node1", |service| service.life = HostLife::Alive);
     taint(&world, "node1", json!(null)).await;
     eventually("its use", async || service(&world, "node1") == ComputeService::default()).await;
     assert_eq!(id(&tenant.ready::<VirtualMachine>("web").await), id(&again), "nothing moves back");
@@ -90,7 +90,7 @@ async fn a_node_that_does_not_answer_keeps_its_vms() {
     let tenant = world.tenant().await;
     surroundings(&tenant).await;
     let first = running(&tenant, json!({})).await;
-    world.sim.cloud().nova.edit_service("node1", |service| service.is_dead = true);
+    world.sim.cloud().nova.edit_service("node1", |service| service.life = HostLife::Dead);
     let not_ready = json!([{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]);
     taint(&world, "node1", not_ready).await;
     // Nova notices later, so that nobody carries this out
@@ -170,7 +170,7 @@ async fn what_an_administrator_said_of_a_host_comes_back() {
     eventually("its end", async || service(&world, "node1").forced_down).await;
     operator.stop().await;
     taint(&world, "node1", json!(null)).await;
-    world.sim.clock().advance(Duration::from_secs(60));
+    world.sim.clock().advance(Duration::from_mins(1));
     let _operator = world.operator();
     eventually("its use", async || service(&world, "node1") == before).await;
 }

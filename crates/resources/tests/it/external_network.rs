@@ -38,7 +38,7 @@ async fn edit(world: &World, name: &str, spec: Value) -> ExternalNetwork {
 
 /// Has a network looked at, unless it has just gone.
 async fn nudge(world: &World, name: &str) {
-    let value = world.number().to_string();
+    let value = crate::common::cluster::number().to_string();
     match patch(world, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => {}
         result => drop(result.unwrap()),
@@ -82,14 +82,14 @@ fn put_subnet(world: &World, id: &str, network: &str, range: &str) {
 }
 
 /// A name that no other test has.
-fn fresh(world: &World, name: &str) -> String {
-    format!("{name}-{}", world.number())
+fn fresh(name: &str) -> String {
+    format!("{name}-{}", crate::common::cluster::number())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_187_create_minimal_makes_a_flat_network_of_the_administrators() {
     let world = world::shared().await;
-    let name = fresh(world, "minimal");
+    let name = fresh("minimal");
     create(world, &name, json!({"physicalNetwork": name})).await;
     let network = ready(world, &name).await;
     assert_eq!(network.finalizers(), [FINALIZER]);
@@ -129,7 +129,7 @@ async fn k_orc_852_a_settled_one_costs_no_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn create_full_declares_everything_in_one_object() {
     let world = world::shared().await;
-    let name = fresh(world, "full");
+    let name = fresh("full");
     let spec = json!({"description": "ours", "physicalNetwork": name, "networkType": "VLAN", "segmentationId": 7,
     "mtu": 1400, "adminStateUp": false, "subnets": [
         {"cidr": "203.0.113.0/24", "gateway": "203.0.113.254", "dhcp": true,
@@ -159,7 +159,7 @@ async fn create_full_declares_everything_in_one_object() {
 #[tokio::test(flavor = "multi_thread")]
 async fn update_changes_each_field_and_back() {
     let world = world::shared().await;
-    let name = fresh(world, "edited");
+    let name = fresh("edited");
     create(world, &name, json!({"physicalNetwork": name, "mtu": 1400})).await;
     let network = ready(world, &name).await;
     let texts = (format!("new {}", mark(&network)), mark(&network));
@@ -180,7 +180,7 @@ async fn update_changes_each_field_and_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn subnets_come_change_and_go() {
     let world = world::shared().await;
-    let name = fresh(world, "ranges");
+    let name = fresh("ranges");
     create(world, &name, json!({"physicalNetwork": name})).await;
     let network = id(&ready(world, &name).await);
     put_subnet(world, &format!("theirs-{name}"), &network, "192.0.2.0/24");
@@ -249,7 +249,7 @@ async fn what_can_never_be_is_refused_by_the_definition(#[case] spec: Value, #[c
 #[tokio::test(flavor = "multi_thread")]
 async fn what_neutron_can_not_change_is_refused(#[case] change: Value, #[case] words: &str) {
     let world = world::shared().await;
-    let name = fresh(world, "fixed");
+    let name = fresh("fixed");
     let spec = json!({"physicalNetwork": name, "networkType": "VLAN", "segmentationId": 7, "mtu": 1400,
         "subnets": [{"cidr": "203.0.113.0/24", "gateway": "203.0.113.1"}]});
     create(world, &name, spec).await;
@@ -261,12 +261,12 @@ async fn what_neutron_can_not_change_is_refused(#[case] change: Value, #[case] w
 async fn adopt_takes_over_of_any_project_and_leaves_what_is_not_declared() {
     let world = world::shared().await;
     for by in ["id", "name"] {
-        let network = fresh(world, "theirs");
+        let network = fresh("theirs");
         let before = json!({"name": network, "description": "theirs", "router:external": true, "mtu": 1200,
             "provider:network_type": "flat", "provider:physical_network": network});
         put(world, &network, "elsewhere", before);
         put_subnet(world, &format!("in-{network}"), &network, "192.0.2.0/24");
-        let name = fresh(world, "adopted");
+        let name = fresh("adopted");
         create(world, &name, json!({"adopt": {by: network}})).await;
         let object = ready(world, &name).await;
         assert_eq!(id(&object), network);
@@ -287,9 +287,9 @@ async fn adopt_takes_over_of_any_project_and_leaves_what_is_not_declared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn adopt_waits_until_exactly_one_external_network_fits() {
     let world = world::shared().await;
-    let (wanted, twofold) = (fresh(world, "wanted"), fresh(world, "twofold"));
+    let (wanted, twofold) = (fresh("wanted"), fresh("twofold"));
     put(world, &wanted, "elsewhere", json!({"name": wanted}));
-    let picky = fresh(world, "picky");
+    let picky = fresh("picky");
     create(world, &picky, json!({"adopt": {"id": wanted}})).await;
     let message = says(world, &picky, "NothingToAdopt").await;
     assert!(message.contains("none of the cloud's external Neutron networks fits"), "{message}");
@@ -297,7 +297,7 @@ async fn adopt_waits_until_exactly_one_external_network_fits() {
     for network in &ids {
         put(world, network, "elsewhere", json!({"name": twofold, "router:external": true}));
     }
-    let torn = fresh(world, "torn");
+    let torn = fresh("torn");
     create(world, &torn, json!({"adopt": {"name": twofold}})).await;
     says(world, &torn, "AmbiguousAdoption").await;
     let now = world.sim.clock().now();
@@ -312,7 +312,7 @@ async fn adopt_waits_until_exactly_one_external_network_fits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn isolation_a_namespace_takes_over_no_external_network() {
     let tenant = world::shared().await.tenant().await;
-    let network = fresh(tenant.world, "outside");
+    let network = fresh("outside");
     put(tenant.world, &network, "elsewhere", json!({"name": network, "router:external": true}));
     tenant.create::<Network>("grab", json!({"adopt": {"id": network}})).await;
     tenant.says::<Network>("grab", "NothingToAdopt").await;
@@ -323,7 +323,7 @@ async fn isolation_a_namespace_takes_over_no_external_network() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_adoption_by_name_a_foreign_network_of_the_name_is_left_alone() {
     let world = world::shared().await;
-    let (name, foreign) = (fresh(world, "clash"), fresh(world, "foreign"));
+    let (name, foreign) = (fresh("clash"), fresh("foreign"));
     let admin = world.sim.cloud().keystone.find("projects", "admin").unwrap().id.clone();
     put(world, &foreign, &admin, json!({"name": name, "router:external": true}));
     create(world, &name, json!({"physicalNetwork": name})).await;
@@ -336,7 +336,7 @@ async fn k_orc_adoption_by_name_a_foreign_network_of_the_name_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_of_the_network_and_of_its_subnets_is_repaired() {
     let world = world::shared().await;
-    let name = fresh(world, "drift");
+    let name = fresh("drift");
     let subnet = |range: &str, gateway: &str| json!({"cidr": range, "gateway": gateway});
     let all = [subnet("203.0.113.0/24", "203.0.113.1"), subnet("198.51.100.0/24", "None")];
     create(world, &name, json!({"physicalNetwork": name, "subnets": all})).await;
@@ -365,7 +365,7 @@ async fn drift_of_the_network_and_of_its_subnets_is_repaired() {
 #[tokio::test(flavor = "multi_thread")]
 async fn external_deletion_is_made_good_with_the_subnets() {
     let world = world::shared().await;
-    let name = fresh(world, "lost");
+    let name = fresh("lost");
     create(world, &name, json!({"physicalNetwork": name, "subnets": [{"cidr": "203.0.113.0/24"}]})).await;
     let before = id(&ready(world, &name).await);
     let now = world.sim.clock().now();
@@ -378,7 +378,7 @@ async fn external_deletion_is_made_good_with_the_subnets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wire_that_is_taken_is_told_and_goes_on_when_it_is_free() {
     let world = world::shared().await;
-    let (first, second) = (fresh(world, "first"), fresh(world, "second"));
+    let (first, second) = (fresh("first"), fresh("second"));
     create(world, &first, json!({"physicalNetwork": first})).await;
     ready(world, &first).await;
     create(world, &second, json!({"physicalNetwork": first})).await;
@@ -391,10 +391,10 @@ async fn a_wire_that_is_taken_is_told_and_goes_on_when_it_is_free() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k_orc_378_delete_waits_while_somebody_is_on_it() {
     let world = world::shared().await;
-    let name = fresh(world, "in-use");
+    let name = fresh("in-use");
     create(world, &name, json!({"physicalNetwork": name})).await;
     let network = id(&ready(world, &name).await);
-    let (now, port) = (world.sim.clock().now(), fresh(world, "port"));
+    let (now, port) = (world.sim.clock().now(), fresh("port"));
     let theirs = json!({"network_id": network, "device_owner": "network:router_gateway", "fixed_ips": []});
     world.sim.cloud().neutron.add(now, "ports", &port, "", theirs);
     api(world).await.delete(&name, &DeleteParams::default()).await.unwrap();

@@ -58,7 +58,7 @@ fn age(tenant: &Tenant<'_>, id: &str, hours: i64) {
 }
 
 async fn nudge(tenant: &Tenant<'_>) {
-    tenant.annotate(json!({"test/look": tenant.world.number().to_string()})).await;
+    tenant.annotate(json!({"test/look": crate::common::cluster::number().to_string()})).await;
 }
 
 /// Waits until Keystone has so many credentials of the user.

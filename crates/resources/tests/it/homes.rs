@@ -59,7 +59,7 @@ async fn settled(world: &World, number: usize) -> (Operator, Vec<Tenant<'_>>) {
 /// Has a namespace looked at, and waits until it was.
 async fn look(operator: &Operator, tenant: &Tenant<'_>) {
     let before = operator.passes("projects");
-    tenant.annotate(json!({"test/look": tenant.world.number().to_string()})).await;
+    tenant.annotate(json!({"test/look": crate::common::cluster::number().to_string()})).await;
     eventually("a pass", async || operator.passes("projects") > before).await;
 }
 

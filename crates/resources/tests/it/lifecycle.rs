@@ -14,7 +14,7 @@ fn edit_project(tenant: &Tenant<'_>, project: &str, attributes: Value) {
 }
 
 async fn look(tenant: &Tenant<'_>) {
-    tenant.annotate(json!({"test/look": tenant.world.number().to_string()})).await;
+    tenant.annotate(json!({"test/look": crate::common::cluster::number().to_string()})).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

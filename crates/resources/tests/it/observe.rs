@@ -87,7 +87,7 @@ async fn a_list_that_is_cut_off_or_old_makes_nothing_anew() {
         world.sim.cloud().faults.clear();
         world.sim.cloud().faults.add(on_lists(effect).in_project(&admin));
         // made while lists do not show it
-        let name = format!("new-{}", world.number());
+        let name = format!("new-{}", crate::common::cluster::number());
         tenant.ready_image(&name).await;
         lists(&world, 1).await;
         assert_eq!(world.named(&name).len(), 1);

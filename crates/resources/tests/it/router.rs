@@ -19,7 +19,7 @@ use crate::{
 
 /// A network outside that is ready, by its name.
 async fn outside(world: &World, range: &str) -> String {
-    let name = format!("public-{}", world.number());
+    let name = format!("public-{}", crate::common::cluster::number());
     let api: Api<ExternalNetwork> = Api::all(world.client().await);
     let spec = json!({"physicalNetwork": name, "subnets": [{"cidr": range}]});
     api.create(&PostParams::default(), &object(&name, &spec)).await.unwrap();
@@ -99,7 +99,7 @@ async fn k_orc_187_create_minimal_makes_a_router_of_the_project() {
 #[tokio::test(flavor = "multi_thread")]
 async fn create_full_declares_everything_in_any_order() {
     let tenant = world::shared().await.tenant().await;
-    let public = format!("late-{}", tenant.world.number());
+    let public = format!("late-{}", crate::common::cluster::number());
     let spec = json!({"description": "edge", "externalNetwork": public, "interfaces": on(&["a", "b"]),
         "routes": [{"destination": "10.9.0.0/16", "nextHop": "10.1.0.7"}], "adminStateUp": false});
     tenant.create::<Router>("full", spec).await;

@@ -96,7 +96,7 @@ impl World {
 
     /// A new namespace.
     pub(crate) async fn namespace(&self, annotations: &[(&str, &str)]) -> Tenant<'_> {
-        let name = format!("shop-{}", self.number());
+        let name = format!("shop-{}", crate::common::cluster::number());
         self.namespace_named(&name, annotations).await
     }
 
@@ -222,7 +222,7 @@ impl Tenant<'_> {
 
     /// Has an object looked at now, unless it has just gone: a change of its annotations makes a pass.
     pub(crate) async fn nudge<K: Namespaced>(&self, name: &str) {
-        let patch = json!({"metadata": {"annotations": {"test/nudge": self.world.number().to_string()}}});
+        let patch = json!({"metadata": {"annotations": {"test/nudge": crate::common::cluster::number().to_string()}}});
         match self.api::<K>().patch_metadata(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             result => drop(result.unwrap()),

@@ -49,7 +49,7 @@ pub use self::{
     journal::{Entry, Journal},
     keystone::{Entity, Keystone},
     neutron::{Item, Neutron},
-    nova::{Aggregate, ComputeService, Flavor, KeyPair, Nova, Server, ServerFault, ServerGroup},
+    nova::{Aggregate, ComputeService, Flavor, HostLife, KeyPair, Nova, Server, ServerFault, ServerGroup},
     quota::Quotas,
     service::{Access, Call, Caller, Microversions, Route, Service, Version},
     table::{Row, Table},

@@ -31,10 +31,8 @@ pub(super) struct Hosts {
 /// How the `nova-compute` of a host is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Whether it does nothing any more.
-    pub is_dead: bool,
-    /// Whether its heartbeats have ceased for so long that Nova takes it for down: a minute, mostly.
-    pub is_silent: bool,
+    /// Whether it does anything.
+    pub life: Life,
     /// Whether Nova was told that it is down.
     pub forced_down: bool,
     /// Whether it is to get no more servers.
@@ -43,9 +41,21 @@ pub struct Service {
     pub disabled_reason: Option<String>,
 }
 
+/// Whether a `nova-compute` does anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Life {
+    /// It does.
+    #[default]
+    Alive,
+    /// It does nothing any more, and Nova has not noticed.
+    Dead,
+    /// Its heartbeats have ceased for so long that Nova takes it for down: a minute, mostly.
+    Missed,
+}
+
 impl Service {
     fn is_up(&self) -> bool {
-        !self.is_silent && !self.forced_down
+        self.life != Life::Missed && !self.forced_down
     }
 }
 
@@ -61,7 +71,7 @@ impl Hosts {
 
     /// Whether somebody at the host does what Nova asks for.
     pub(super) fn obeys(&self, host: &str) -> bool {
-        !self.service(host).is_dead
+        self.service(host).life == Life::Alive
     }
 
     /// Whether Nova believes so.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub use self::{
     aggregates::Aggregate,
     flavor::Flavor,
-    hosts::Service as ComputeService,
+    hosts::{Life as HostLife, Service as ComputeService},
     key_pairs::KeyPair,
     server_groups::ServerGroup,
     servers::{Server, ServerFault},

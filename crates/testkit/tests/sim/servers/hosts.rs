@@ -2,6 +2,7 @@
 
 use futures::TryStreamExt;
 use kupenstack_openstack::{Compute, ComputeService, ErrorKind, ServiceChanges};
+use kupenstack_testkit::sim::HostLife;
 
 use super::{Shop, new_server, shop};
 
@@ -66,7 +67,7 @@ async fn a_server_on_a_dead_host_is_deleted_only_when_nova_knows() {
     let id = shop.make(&new_server("web")).await;
     shop.status(&id).await;
     assert_eq!((on(&compute, "node1").await, on(&compute, "node2").await), (vec![id.clone()], Vec::new()));
-    shop.sim.cloud().nova.edit_service("node1", |service| service.is_dead = true);
+    shop.sim.cloud().nova.edit_service("node1", |service| service.life = HostLife::Dead);
     shop.client.compute().delete_server(&id).await.unwrap();
     shop.client.compute().delete_server(&id).await.unwrap();
     assert_eq!(shop.look(&id).await.task_state.as_deref(), Some("deleting"));
