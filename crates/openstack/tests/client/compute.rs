@@ -17,7 +17,7 @@ fn at_microversion() -> ResponseTemplate {
 async fn heartbeats_of_novas_services_are_read() {
     let cloud = Cloud::start().await;
     let service = |binary: &str, state: &str| {
-        json!({"id": 1, "binary": binary, "host": "node1", "zone": "nova", "state": state, "status": "enabled",
+        json!({"id": "e81d66a4-ddd3-4aba-8a84-171d1cb4d339", "binary": binary, "host": "node1", "zone": "nova", "state": state, "status": "enabled",
             "updated_at": "2026-11-27T10:00:00.000000", "disabled_reason": null})
     };
     let body = json!({"services": [service("nova-compute", "up"), service("nova-scheduler", "down")]});
