@@ -25,7 +25,6 @@ status() { demo get vm doomed -o "jsonpath={.status.$1}"; }
 address() { status 'addresses[*]'; }
 host() { openstack server show "$(status id)" -f value -c OS-EXT-SRV-ATTR:host; }
 compute() { openstack compute service list --service nova-compute --host "$DEAD" -f value -c Status -c State; }
-says_why() { prints "node $DEAD, which server .* is out of service" demo get vm doomed -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
 ready_now() { demo wait vm/doomed --for=condition=Ready --timeout=0 >/dev/null; }
 
 one_more_node() { KUPENSTACK_VMS=yes KUPENSTACK_NODES=$N "$E2E/../../dev/up" && within 180 is 'enabled up' compute >/dev/null; }
@@ -44,10 +43,16 @@ YAML
 node_dies() { kill -KILL "$(node_init "$N")" && kubectl wait "node/$DEAD" --for=condition=Ready=Unknown --timeout=120s; }
 vm_is_left_alone() { ready_now && is "$1" status id; }
 said_to_be_off() { kubectl taint node "$DEAD" "$TAINT=nodeshutdown:NoExecute"; }
-elsewhere() { within 300 is_elsewhere "$1" && is "$2" address && not is "$DEAD" host >/dev/null; }
+elsewhere() { within 300 is_elsewhere "$1" && is "$2" address && is_not_on_the_dead; }
+is_not_on_the_dead() { local on && on=$(host) && [ "$on" ] && [ "$on" != "$DEAD" ]; }
 is_elsewhere() { ready_now && [ "$(status id)" != "$1" ]; }
 node_is_back() { "$K8S/up.sh" && kubectl taint node "$DEAD" "$TAINT-"; }
-no_guest_there() { [ -z "$(in_node "$N" pgrep -f 'qemu-system.* -name guest=' || true)" ]; }
+# One that can't be looked for is no proof that there is none.
+no_guest_there() {
+  local found=0
+  in_node "$N" pgrep -f 'qemu-system.* -name guest=' || found=$?
+  [ "$found" = 1 ]
+}
 
 main() {
   local id address

@@ -75,6 +75,11 @@ impl Cloud {
         self.namespaces.ready().await
     }
 
+    /// The same for a controller, which can't start if they never are.
+    pub(crate) async fn known_to(&self, controller: &str) -> bool {
+        self.known().await.inspect_err(|error| tracing::info!(controller, %error, "not started")).is_ok()
+    }
+
     /// The Kubernetes client.
     pub(crate) fn kubernetes(&self) -> kube::Client {
         self.kubernetes.clone()

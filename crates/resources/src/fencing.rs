@@ -81,8 +81,7 @@ impl Fencing {
 
     /// Runs for as long as the context. Servers that came to a dead host nevertheless are seen within `every`.
     pub(crate) async fn run(self: Arc<Self>, every: Duration, context: Context) {
-        if let Err(error) = self.cloud.known().await {
-            tracing::info!(controller = "fencing", %error, "not started");
+        if !self.cloud.known_to("fencing").await {
             return;
         }
         let stop = context.stop.clone();
@@ -91,10 +90,7 @@ impl Fencing {
 
     async fn rounds(&self, every: Duration, context: &Context) {
         self.used.notified().await;
-        if self.nodes.watched(context).await.is_err() {
-            return;
-        }
-        let mut changes = self.nodes.changes(nodes::presence);
+        let Ok(mut changes) = self.nodes.watched(context, nodes::presence).await else { return };
         let mut turns = self.cloud.turns(|cloud| cloud.standing(SERVICES).settled());
         let mut recoveries = self.cloud.recoveries();
         let (mut doubts, mut failures) = (0, 0);

@@ -150,8 +150,7 @@ fn kind<A: Actuator>(
 /// Runs the controller of one resource kind.
 async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::Kind>>, context: Context) {
     let (cloud, census) = (flow.cloud(), flow.census());
-    if let Err(error) = cloud.known().await {
-        tracing::info!(controller = A::NAME, %error, "not started");
+    if !cloud.known_to(A::NAME).await {
         return;
     }
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);

@@ -39,15 +39,6 @@ impl Nodes {
         Arc::new(Self { kubernetes, store: OnceLock::new() })
     }
 
-    /// Waits until all are known. Fails only when the watch has ended.
-    pub(crate) async fn watched(&self, context: &Context) -> Result<(), Failure> {
-        let start = || {
-            let api = Api::all(self.kubernetes.clone());
-            Shared::start_lean(api, watcher::Config::default(), context, prune)
-        };
-        self.store.get_or_init(start).ready().await
-    }
-
     /// All nodes; none as long as they are not known.
     fn known(&self) -> Option<&Arc<Shared<Node>>> {
         self.store.get().filter(|nodes| nodes.is_ready())
@@ -68,9 +59,19 @@ impl Nodes {
         Some(self.known()?.get(&ObjectRef::new(name)).map_or(Presence::Absent, |node| presence(&node)))
     }
 
-    /// Each time that what `of` reads of a node is otherwise, or that a node comes or goes. They have to be watched.
-    pub(crate) fn changes<T: Hash + 'static>(&self, of: fn(&Node) -> T) -> BoxStream<'static, ()> {
-        let Some(store) = self.store.get().cloned() else { return futures::stream::pending().boxed() };
+    /// Waits until all are known. Then tells each time that what `of` reads of a node is otherwise, or that a node comes or goes. Fails
+    /// only when the watch has ended.
+    pub(crate) async fn watched<T: Hash + 'static>(
+        &self,
+        context: &Context,
+        of: fn(&Node) -> T,
+    ) -> Result<BoxStream<'static, ()>, Failure> {
+        let start = || {
+            let api = Api::all(self.kubernetes.clone());
+            Shared::start_lean(api, watcher::Config::default(), context, prune)
+        };
+        let store = Arc::clone(self.store.get_or_init(start));
+        store.ready().await?;
         let fingerprint = move |node: &Node| {
             let mut hasher = DefaultHasher::new();
             of(node).hash(&mut hasher);
@@ -79,16 +80,15 @@ impl Nodes {
         let changes = store.changes(|key: &ObjectRef<Node>, _| vec![key.clone()]);
         let mut known: HashMap<String, u64> =
             store.all().iter().map(|node| (node.name_any(), fingerprint(node))).collect();
-        changes
-            .filter_map(move |key| {
-                let now = store.get(&key).map(|node| fingerprint(&node));
-                let before = match now {
-                    Some(now) => known.insert(key.name.clone(), now),
-                    None => known.remove(&key.name),
-                };
-                futures::future::ready((before != now).then_some(()))
-            })
-            .boxed()
+        let changes = changes.filter_map(move |key| {
+            let now = store.get(&key).map(|node| fingerprint(&node));
+            let before = match now {
+                Some(now) => known.insert(key.name.clone(), now),
+                None => known.remove(&key.name),
+            };
+            futures::future::ready((before != now).then_some(()))
+        });
+        Ok(changes.boxed())
     }
 }
 

@@ -145,8 +145,7 @@ impl Placement {
 
     /// Runs for as long as the context. What others do is seen within `every`.
     pub(crate) async fn run(self: Arc<Self>, every: Duration, context: Context) {
-        if let Err(error) = self.cloud.known().await {
-            tracing::info!(controller = "aggregates", %error, "not started");
+        if !self.cloud.known_to("aggregates").await {
             return;
         }
         let stop = context.stop.clone();
@@ -160,10 +159,8 @@ impl Placement {
         let (mut memory, mut failures) = (None, 0);
         loop {
             if labels.is_none() && lock(&self.wishes).are_some() {
-                if self.nodes.watched(context).await.is_err() {
-                    return;
-                }
-                labels = Some(self.nodes.changes(|node| node.labels().clone()));
+                let Ok(changes) = self.nodes.watched(context, |node| node.labels().clone()).await else { return };
+                labels = Some(changes);
             }
             let wait = match self.round(&mut memory).await {
                 Ok(is_used) => {

@@ -64,8 +64,7 @@ pub(crate) fn observed(every: Duration) -> Duration {
 
 /// Runs the controller.
 pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: Context) {
-    if let Err(error) = cloud.known().await {
-        tracing::info!(controller = "projects", %error, "not started");
+    if !cloud.known_to("projects").await {
         return;
     }
     let controller = Controller::<Namespace>::new("projects", &context);

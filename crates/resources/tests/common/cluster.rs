@@ -130,7 +130,7 @@ impl Cluster {
 
     /// Serves a file and returns its address.
     pub(crate) async fn serve(&self, content: &[u8]) -> String {
-        let name = format!("/{}.img", crate::common::cluster::number());
+        let name = format!("/{}.img", number());
         let answer = ResponseTemplate::new(200).set_body_bytes(content);
         Mock::given(path(name.as_str())).respond_with(answer).mount(&self.web).await;
         format!("{}{name}", self.web.uri())

@@ -15,7 +15,6 @@ use k8s_openapi::{
         events::v1::Event,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{
@@ -111,7 +110,7 @@ async fn clear(client: &Client) {
     // first, so that what is let go is not made again
     join_all(made.iter().map(|one| remove(&namespaces, one))).await;
     join_all(definitions().iter().map(|definition| clear_kind(client, definition))).await;
-    join_all(kept.iter().map(|one| empty(client, &one.metadata))).await;
+    join_all(kept.iter().filter_map(|one| Some(empty(client, one.metadata.name.as_deref()?)))).await;
     // Kubernetes takes its time for each: more than for all else here. What has a name for itself may go beside the next test.
     let is_awaited = |name: &&str| !name.ends_with(|c: char| c.is_ascii_digit());
     let awaited = made.iter().filter_map(|one| one.metadata.name.as_deref()).filter(is_awaited);
@@ -127,12 +126,11 @@ fn is_for_all(namespace: &str) -> bool {
 }
 
 /// Removes all that tests have in a namespace beside our kinds.
-async fn empty(client: &Client, namespace: &ObjectMeta) {
-    let name = namespace.name.as_deref().unwrap();
+async fn empty(client: &Client, namespace: &str) {
     join_all([
-        remove_all::<Secret>(client, name).boxed(),
-        remove_all::<ConfigMap>(client, name).boxed(),
-        remove_all::<Event>(client, name).boxed(),
+        remove_all::<Secret>(client, namespace).boxed(),
+        remove_all::<ConfigMap>(client, namespace).boxed(),
+        remove_all::<Event>(client, namespace).boxed(),
     ])
     .await;
 }

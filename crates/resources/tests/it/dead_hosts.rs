@@ -2,27 +2,19 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kupenstack_api::resources::{Port, VirtualMachine};
 use kupenstack_testkit::sim::{ComputeService, HostLife};
 use serde_json::{Value, json};
 
 use crate::{
     common::look::{self, eventually, id, is_ready, shown, until},
-    placement,
+    placement::{self, nodes},
     virtual_machine::{create, edit, only, phase, servers, surroundings},
     world::{Tenant, World},
 };
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-
-async fn nodes(world: &World) -> Api<Node> {
-    Api::all(world.client().await)
-}
 
 async fn taint(world: &World, node: &str, taints: Value) {
     let patch = Patch::Merge(json!({"spec": {"taints": taints}}));

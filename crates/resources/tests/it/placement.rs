@@ -28,7 +28,7 @@ pub(crate) async fn world() -> World {
     world
 }
 
-async fn nodes(world: &World) -> Api<Node> {
+pub(crate) async fn nodes(world: &World) -> Api<Node> {
     Api::all(world.client().await)
 }
 
@@ -256,7 +256,7 @@ async fn a_private_flavor_stays_private() {
     on(&tenant, "web", "node1").await;
 }
 
-/// Where nobody asks for labels, Nova is asked once after a start, and nothing more.
+/// Where nobody asks for labels, Nova is asked for aggregates once after a start, and for hosts once there is a VM.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_wishes_for_costs_nothing() {
     let world = world().await;
