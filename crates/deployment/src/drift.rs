@@ -15,7 +15,7 @@ use kube::{
     ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     Error,
@@ -103,21 +103,34 @@ pub(crate) async fn find(
     Ok(found)
 }
 
+/// How often an object is read anew because somebody wrote to it before it was compared. Kubernetes does in a rollout.
+const LOOKS: usize = 10;
+
 /// The mark of the object when it is right, else what is wrong with it.
 async fn compare(shelf: &Shelf<'_>, name: &str, manifest: &Value) -> Result<Result<Mark, String>, Error> {
-    let Some(live) = shelf.api.get_opt(name).await? else {
-        return Ok(Err("was deleted".to_owned()));
-    };
-    if live.metadata.deletion_timestamp.is_some() {
-        return Ok(Err("is being deleted".to_owned()));
-    }
     let params = PatchParams { dry_run: true, force: true, ..PatchParams::apply(COMPARISON) };
-    match shelf.api.patch(name, &params, &Patch::Apply(manifest)).await {
-        Ok(would_be) if content(&would_be) == content(&live) => Ok(Ok(Mark::of(&live))),
-        Ok(_) => Ok(Err(changed_by(&live))),
-        // a field that can't be changed any more is not what was applied
-        Err(kube::Error::Api(refusal)) if refusal.code == 422 => Ok(Err(changed_by(&live))),
-        Err(error) => Err(error.into()),
+    let mut looks = 1;
+    loop {
+        let Some(live) = shelf.api.get_opt(name).await? else {
+            return Ok(Err("was deleted".to_owned()));
+        };
+        if live.metadata.deletion_timestamp.is_some() {
+            return Ok(Err("is being deleted".to_owned()));
+        }
+        let mut wanted = manifest.clone();
+        // what is compared has to be of one version
+        wanted["metadata"]["resourceVersion"] = json!(live.resource_version());
+        return match shelf.api.patch(name, &params, &Patch::Apply(&wanted)).await {
+            Ok(would_be) if content(&would_be) == content(&live) => Ok(Ok(Mark::of(&live))),
+            Ok(_) => Ok(Err(changed_by(&live))),
+            // a field that can't be changed any more is not what was applied
+            Err(kube::Error::Api(refusal)) if refusal.code == 422 => Ok(Err(changed_by(&live))),
+            Err(kube::Error::Api(refusal)) if refusal.code == 409 && looks < LOOKS => {
+                looks += 1;
+                continue;
+            }
+            Err(error) => Err(error.into()),
+        };
     }
 }
 
@@ -146,8 +159,6 @@ fn changed_by(object: &DynamicObject) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

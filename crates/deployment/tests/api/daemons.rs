@@ -180,6 +180,34 @@ async fn pods_on_nodes_with_vms_are_waited_for_but_not_replaced() {
         .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_that_is_written_while_drift_is_looked_for_is_none() {
+    let mut stage = Stage::set("meanwhile").await;
+    stage.pretend_ready("OVN", "ovn").await;
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2"})).await;
+    let sets = stage.api::<DaemonSet>();
+    let writes = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&writes);
+    stage.meddle(move |request| {
+        let comparison = request.uri().path().ends_with("/daemonsets/libvirt")
+            && request.uri().query().is_some_and(|query| query.contains("dryRun=All"));
+        let (sets, writes) = (sets.clone(), Arc::clone(&counted));
+        async move {
+            let misscheduled = if comparison { *writes.lock().unwrap() + 1 } else { return };
+            if misscheduled <= 3 {
+                let status = json!({"status": {"numberMisscheduled": misscheduled}});
+                sets.patch_status("libvirt", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+                *writes.lock().unwrap() = misscheduled;
+            }
+        }
+    });
+    let _running = stage.run(&["libvirt"]);
+    stage.play_daemons(1, 1, 1).await;
+    eventually("three writes", || async { (*writes.lock().unwrap() == 3).then_some(()) }).await;
+    let libvirt: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready").await;
+    assert_eq!(libvirt.status.unwrap().revision, Some(1), "{:?}", stage.events("DriftRepaired").await);
+}
+
 /// What a service is found to be, when it is asked for.
 #[derive(Clone, Copy)]
 enum Found {

@@ -13,6 +13,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
+    client::Body,
     core::NamespaceResourceScope,
     discovery::ApiResource,
 };
@@ -91,6 +92,22 @@ impl Stage {
         let there = found.is_some();
         self.helm = found.unwrap_or_else(|| Arc::clone(&self.helm));
         there
+    }
+
+    /// Who comes in between: `act` is done before each request of the operators that are started from now on.
+    pub(crate) fn meddle<F>(&mut self, act: impl Fn(&http::Request<Body>) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (client, act) = (self.client.clone(), Arc::new(act));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (client, first) = (client.clone(), act(&request));
+            async move {
+                first.await;
+                client.send(request).await
+            }
+        });
+        self.client = Client::new(service, &self.namespace);
     }
 
     /// Starts some controllers, as a fresh operator process would.
