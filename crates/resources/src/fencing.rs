@@ -93,9 +93,13 @@ impl Fencing {
         let Ok(mut changes) = self.nodes.watched(context, nodes::presence).await else { return };
         let mut turns = self.cloud.turns(|cloud| cloud.standing(SERVICES).settled());
         let mut recoveries = self.cloud.recoveries();
-        let (mut doubts, mut failures) = (0, 0);
+        let (mut doubts, mut failures, mut before) = (0, 0, Next::AtNews);
         loop {
-            let round = self.round().await;
+            let round = self.round().await.map(|next| {
+                // an old list does not show what is dead, or was told of
+                let doubtful = std::mem::replace(&mut before, next) != Next::AtNews;
+                if doubtful { next.max(Next::NowAndThen) } else { next }
+            });
             failures = if round.is_err() { failures + 1 } else { 0 };
             doubts = if matches!(round, Ok(Next::Soon)) { doubts + 1 } else { 0 };
             let wait = match round {

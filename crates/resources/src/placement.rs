@@ -72,6 +72,8 @@ struct Memory {
     site: Site,
     /// Whether nothing of ours is left.
     is_clean: bool,
+    /// Whether there may be something that was not seen to go.
+    is_doubtful: bool,
     admitted: Let,
     admitted_since: tokio::time::Instant,
 }
@@ -79,7 +81,7 @@ struct Memory {
 impl Memory {
     fn of(site: Site) -> Self {
         let admitted_since = tokio::time::Instant::now();
-        Self { site, is_clean: false, admitted: HashMap::new(), admitted_since }
+        Self { site, is_clean: false, is_doubtful: false, admitted: HashMap::new(), admitted_since }
     }
 }
 
@@ -216,11 +218,13 @@ impl Placement {
     ) -> Result<bool, Stop> {
         let (compute, cluster) = (admin.client.compute(), memory.site.cluster.clone());
         let aggregates = round::aggregates(&compute, &cluster).await?;
-        memory.is_clean = wishes.is_empty() && aggregates.is_empty();
-        if memory.is_clean {
+        if wishes.is_empty() && aggregates.is_empty() {
             self.publish(BTreeMap::new());
-            return Ok(false);
+            // an old list does not show what was made just now
+            memory.is_clean = !std::mem::take(&mut memory.is_doubtful);
+            return Ok(!memory.is_clean);
         }
+        (memory.is_clean, memory.is_doubtful) = (false, true);
         let labels = if wishes.is_empty() { Labels::new() } else { self.labels(&compute.compute_services().await?) };
         let present = Present { aggregates, flavors: round::flavors(&compute, &cluster).await? };
         if memory.admitted_since.elapsed() > BELIEVED {
@@ -235,6 +239,7 @@ impl Placement {
         };
         self.withdraw(&wanted);
         let answers = round::settle(&compute, present, &wanted, &mut memory.admitted).await?;
+        memory.is_doubtful = !answers.is_empty();
         self.publish(answers);
         // also what was removed is looked for once more, to know that nothing is left
         Ok(true)

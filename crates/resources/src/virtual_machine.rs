@@ -45,7 +45,7 @@ use crate::{
     },
     observe::{self, Listed},
     parts::Part,
-    placement::{Placement, SCHEDULING},
+    placement::{Placement, SCHEDULING, flavor_of},
     stop::Stop,
 };
 
@@ -87,7 +87,8 @@ impl VirtualMachineActuator {
 
     fn case(&self, target: &Target<VirtualMachine>, server: &Server) -> Case {
         let (flavor, dead_host) = (self.flavor(target), self.fencing.dead_host_of(&server.id));
-        Case { flavor, dead_host, now: Timestamp::now() }
+        let flavor_name = flavor_of(&target.object, target.needs.told_of::<Flavor>(&target.object.spec.flavor));
+        Case { flavor, flavor_name, dead_host, now: Timestamp::now() }
     }
 
     fn plan(&self, target: &Target<VirtualMachine>, server: &Server) -> Plan {

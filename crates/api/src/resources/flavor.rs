@@ -6,12 +6,12 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeletionPolicy, shared::resource_kind};
+use super::{Adoption, DeletionPolicy, shared::resource_kind};
 use crate::Conditions;
 
 /// How much of a host a VM gets: processors, memory, disks, and what else it asks of a host. It becomes a flavor of this
-/// object's name in Nova. Nova can change the description and the extra specs of a flavor, and
-/// nothing else.
+/// object's name in Nova, unless one that is there is adopted. Nova can change the description and the extra specs of a
+/// flavor, and nothing else.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "kupenstack.io",
@@ -37,6 +37,7 @@ use crate::Conditions;
     {"rule": "has(self.disk) == has(oldSelf.disk)", "fieldPath": ".disk", "message": "disk can't be changed, create another Flavor instead"},
     {"rule": "has(self.ephemeral) == has(oldSelf.ephemeral)", "fieldPath": ".ephemeral", "message": "ephemeral can't be changed, create another Flavor instead"},
     {"rule": "has(self.swap) == has(oldSelf.swap)", "fieldPath": ".swap", "message": "swap can't be changed, create another Flavor instead"},
+    {"rule": "has(self.adopt) == has(oldSelf.adopt)", "fieldPath": ".adopt", "message": "an adopted flavor can't become a made one, or the other way round: create another Flavor instead"},
     {"rule": "self.?public.orValue(true) == oldSelf.?public.orValue(true)", "fieldPath": ".public", "message": "public can't be changed, create another Flavor instead"},
 ]))]
 pub struct FlavorSpec {
@@ -89,7 +90,8 @@ pub struct FlavorSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public: Option<bool>,
 
-    /// One line for people (Nova's `description`, where the operator's mark comes after it).
+    /// One line for people (Nova's `description`, where the operator's mark comes after it, unless the flavor is adopted).
+    /// When absent, an adopted flavor keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024), regex(pattern = r"^[^\x00-\x1f\x7f]*$"))]
     pub description: Option<String>,
@@ -107,8 +109,13 @@ pub struct FlavorSpec {
     ))]
     pub extra_specs: BTreeMap<String, String>,
 
-    /// What becomes of the flavor in Nova when this object is deleted: `Delete` when absent. VMs that were made with it keep
-    /// what they have.
+    /// A flavor that is in Nova already, to be taken over instead of making one. It has to have all that this object says
+    /// of sizes and of `public`, and no extra spec that this object does not declare; until then it is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Adoption>,
+
+    /// What becomes of the flavor in Nova when this object is deleted: `Delete` when absent, `Retain` for an adopted one. VMs
+    /// that were made with it keep what they have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 }
@@ -127,10 +134,13 @@ pub struct FlavorStatus {
     /// Identifier in Nova.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Name in Nova, of an adopted flavor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 resource_kind!(Flavor, FlavorStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        self.spec.deletion_policy.unwrap_or_default()
+        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
     }
 });

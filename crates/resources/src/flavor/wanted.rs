@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use kupenstack_api::resources::Flavor;
-use kupenstack_core::{Outcome, ownership, reason};
+use kupenstack_core::{Outcome, reason};
 use kupenstack_openstack::{self as openstack, NewFlavor};
+
+use crate::neutron::description;
 
 /// The flavor that an object declares.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
-    pub(super) name: String,
+    /// That of an adopted one is whatever it is.
+    pub(super) name: Option<String>,
     vcpus: u32,
     /// MiB.
     ram: u32,
@@ -21,8 +24,8 @@ pub(crate) struct Wanted<'a> {
     /// MiB.
     swap: u32,
     is_public: bool,
-    /// The object's own text, and the mark after it.
-    description: String,
+    /// The object's own text, and the mark after it. An adopted one has no mark, and may keep the text that it has.
+    description: Option<String>,
     extra_specs: &'a BTreeMap<String, String>,
 }
 
@@ -34,7 +37,8 @@ const GIBI: u32 = 30;
 impl<'a> Wanted<'a> {
     /// Reads the object. What can't be is told by its field; the schema lets nothing of it through.
     pub(crate) fn of(flavor: &'a Flavor, mark: &str) -> Result<Self, Outcome> {
-        let spec = &flavor.spec;
+        let (spec, is_made) = (&flavor.spec, flavor.spec.adopt.is_none());
+        let text = spec.description.as_deref().map(str::trim);
         let size = |field: &str, text: Option<&String>, unit: u32| match text {
             None => Ok(0),
             Some(text) => whole(text, unit).ok_or_else(|| {
@@ -43,14 +47,14 @@ impl<'a> Wanted<'a> {
             }),
         };
         Ok(Self {
-            name: flavor.name_any(),
+            name: is_made.then(|| flavor.name_any()),
             vcpus: u32::try_from(spec.vcpus).map_err(|_| invalid("vcpus", "out of range"))?,
             ram: size("ram", Some(&spec.ram), MEBI)?,
             disk: size("disk", spec.disk.as_ref(), GIBI)?,
             ephemeral: size("ephemeral", spec.ephemeral.as_ref(), GIBI)?,
             swap: size("swap", spec.swap.as_ref(), MEBI)?,
             is_public: spec.public.unwrap_or(true),
-            description: ownership::described(spec.description.as_deref().unwrap_or_default().trim(), mark),
+            description: description(text, mark, is_made),
             extra_specs: &spec.extra_specs,
         })
     }
@@ -59,20 +63,28 @@ impl<'a> Wanted<'a> {
     pub(crate) fn new_flavor(&self, id: &str) -> NewFlavor {
         NewFlavor {
             id: id.to_owned(),
-            name: self.name.clone(),
+            name: self.name.clone().unwrap_or_default(),
             vcpus: self.vcpus,
             ram: self.ram,
             disk: self.disk,
             ephemeral: self.ephemeral,
             swap: self.swap,
             is_public: self.is_public,
-            description: self.description.clone(),
+            description: self.description.clone().unwrap_or_default(),
         }
+    }
+
+    /// Why a flavor is not to be taken over as it is.
+    pub(super) fn what_speaks_against(&self, flavor: &openstack::Flavor) -> Option<String> {
+        let undeclared = self.extra_specs_to_remove(flavor).into_iter().next();
+        self.what_can_not_be_set(flavor).or_else(|| {
+            undeclared.map(|name| format!("it has the extra spec {name}, which spec.extraSpecs does not declare"))
+        })
     }
 
     /// The description, if the flavor has another.
     pub(super) fn description_to_set(&self, flavor: &openstack::Flavor) -> Option<&str> {
-        (flavor.description.as_ref() != Some(&self.description)).then_some(&self.description)
+        self.description.as_deref().filter(|wanted| flavor.description.as_deref() != Some(wanted))
     }
 
     /// The extra specs that the flavor lacks, or has with other values.
@@ -102,7 +114,8 @@ impl<'a> Wanted<'a> {
         if flavor.is_public != self.is_public {
             return Some(format!("public is {} in Nova and not {}", flavor.is_public, self.is_public));
         }
-        (flavor.name != self.name).then(|| format!("its name is {} in Nova and not {}", flavor.name, self.name))
+        let name = self.name.as_ref().filter(|name| **name != flavor.name);
+        name.map(|name| format!("its name is {} in Nova and not {name}", flavor.name))
     }
 }
 
@@ -119,7 +132,7 @@ fn invalid(field: &str, problem: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use kupenstack_api::resources::FlavorSpec;
+    use kupenstack_api::resources::{Adoption, FlavorSpec};
     use rstest::rstest;
 
     use super::*;
@@ -168,7 +181,7 @@ mod tests {
     fn the_mark_comes_after_the_text(#[case] text: Option<&str>, #[case] description: String) {
         let mut flavor = small();
         flavor.spec.description = text.map(ToOwned::to_owned);
-        assert_eq!(Wanted::of(&flavor, MARK).unwrap().description, description);
+        assert_eq!(Wanted::of(&flavor, MARK).unwrap().description, Some(description));
     }
 
     #[test]
@@ -199,5 +212,23 @@ mod tests {
         assert_eq!(wanted.what_can_not_be_set(&stored), None);
         change(&mut stored);
         assert_eq!(wanted.what_can_not_be_set(&stored).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn an_adopted_one_is_what_is_declared_and_keeps_its_name_and_text() {
+        let mut flavor = small();
+        flavor.spec.adopt = Some(Adoption { name: Some("Large".to_owned()), ..Adoption::default() });
+        flavor.spec.extra_specs = [("a".to_owned(), "1".to_owned())].into();
+        let wanted = Wanted::of(&flavor, MARK).unwrap();
+        let stored = openstack::Flavor { name: "Large".to_owned(), description: None, ..in_nova(&wanted) };
+        assert_eq!((wanted.what_speaks_against(&stored), wanted.description_to_set(&stored)), (None, None));
+        let mut other = stored.clone();
+        other.extra_specs.insert("b".to_owned(), "2".to_owned());
+        let told = "it has the extra spec b, which spec.extraSpecs does not declare";
+        assert_eq!(wanted.what_speaks_against(&other).as_deref(), Some(told));
+        other.vcpus = 4;
+        assert_eq!(wanted.what_speaks_against(&other).as_deref(), Some("vcpus is 4 in Nova and not 2"));
+        flavor.spec.description = Some("ours".to_owned());
+        assert_eq!(Wanted::of(&flavor, MARK).unwrap().description_to_set(&stored), Some("ours"));
     }
 }

@@ -1,6 +1,6 @@
 //! What host aggregates and flavors of ours are called, so that they are found again and are nobody else's.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use kupenstack_api::resources::VirtualMachine;
 use kupenstack_core::{hash, ownership::ClusterId};
@@ -72,12 +72,12 @@ fn digest(of: &impl Serialize) -> String {
     digest
 }
 
-/// The name in Nova of the flavor that a VM is to have.
-pub(crate) fn flavor_of(vm: &VirtualMachine) -> Cow<'_, str> {
+/// The name in Nova of the flavor that a VM is to have. That of an adopted flavor is not its object's.
+pub(crate) fn flavor_of(vm: &VirtualMachine, adopted: Option<&str>) -> String {
     if vm.spec.node_selector.is_empty() {
-        return Cow::Borrowed(&vm.spec.flavor);
+        return adopted.unwrap_or(&vm.spec.flavor).to_owned();
     }
-    Cow::Owned(flavor(&vm.spec.flavor, &vm.spec.node_selector))
+    flavor(&vm.spec.flavor, &vm.spec.node_selector)
 }
 
 /// The name of a flavor that is derived from another for a selector.

@@ -94,13 +94,15 @@ impl WantedFlavor {
             public: Some(false),
             description: Some(format!("{flavor} on nodes with {}", names::shown(selector))),
             extra_specs,
+            adopt: None,
             ..base.spec.clone()
         };
         Self {
             id: cluster.resource_id(&uid),
             declared: Flavor::new(&names::flavor(flavor, selector), spec),
             signature: names::signature(cluster, &uid),
-            private_base: (base.spec.public == Some(false)).then(|| cluster.resource_id(&base.uid)),
+            private_base: (base.spec.public == Some(false))
+                .then(|| base.adopted.clone().unwrap_or_else(|| cluster.resource_id(&base.uid))),
             projects,
             hosts,
         }
@@ -156,7 +158,7 @@ mod tests {
     fn small() -> Declared {
         let extra_specs = [("hw:cpu_policy".to_owned(), "shared".to_owned())].into();
         let spec = FlavorSpec { vcpus: 2, ram: "2Gi".to_owned(), extra_specs, ..FlavorSpec::default() };
-        Declared { uid: "u1".to_owned(), spec }
+        Declared { uid: "u1".to_owned(), spec, adopted: None }
     }
 
     fn wanted(selectors: &[&str], small: &Declared) -> Wanted {
@@ -199,6 +201,9 @@ mod tests {
         let hidden = Declared { spec: FlavorSpec { public: Some(false), ..small.spec.clone() }, ..small };
         let all = wanted(&["disk=ssd"], &hidden);
         assert_eq!(all.flavors.values().next().unwrap().private_base, Some(cluster().resource_id("u1")));
+        let adopted = Declared { adopted: Some("7".to_owned()), ..hidden };
+        let all = wanted(&["disk=ssd"], &adopted);
+        assert_eq!(all.flavors.values().next().unwrap().private_base.as_deref(), Some("7"));
     }
 
     #[rstest]

@@ -8,7 +8,7 @@ use std::{
 use kube::ResourceExt;
 use kupenstack_api::{
     FINALIZER,
-    resources::{Flavor, FlavorSpec, VirtualMachine},
+    resources::{Flavor, FlavorSpec, ResourceKind, VirtualMachine},
 };
 use kupenstack_runtime::Told;
 
@@ -35,6 +35,8 @@ impl Wish {
 pub(super) struct Declared {
     pub(super) uid: String,
     pub(super) spec: FlavorSpec,
+    /// Its identifier in Nova, if that does not follow from the object.
+    pub(super) adopted: Option<String>,
 }
 
 /// All wishes, as the controllers' own watches tell them.
@@ -103,7 +105,10 @@ impl Wishes {
     pub(super) fn take_flavor(&mut self, told: &Told<'_, Flavor>) -> bool {
         self.flavors.take(told, |flavor| {
             let (uid, spec) = (flavor.metadata.uid.clone().unwrap_or_default(), flavor.spec.clone());
-            is_kept(flavor).then_some(Declared { uid, spec })
+            // of one that is made it is known before
+            let adopted = spec.adopt.is_some().then(|| flavor.recorded().map(ToOwned::to_owned));
+            let is_there = adopted != Some(None);
+            (is_kept(flavor) && is_there).then_some(Declared { uid, spec, adopted: adopted.flatten() })
         })
     }
 

@@ -14,7 +14,7 @@ use kupenstack_core::{
 use kupenstack_openstack::{Server, ServerAction};
 
 use super::restart;
-use crate::{flow::ignores_drift, placement::flavor_of};
+use crate::flow::ignores_drift;
 
 /// Reason of a VM that has failed and is going to be started again or made anew.
 pub(super) const BACK_OFF: &str = "CrashLoopBackOff";
@@ -131,6 +131,8 @@ pub(super) type Size = Result<String, Option<Outcome>>;
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) flavor: Size,
+    /// The name of that flavor in Nova, which is known also while there is none.
+    pub(super) flavor_name: String,
     /// The server's host, if that is dead.
     pub(super) dead_host: Option<Arc<str>>,
     pub(super) now: Timestamp,
@@ -164,7 +166,7 @@ pub(super) fn of(vm: &VirtualMachine, server: &Server, case: &Case) -> Plan {
     if server.status == "ERROR" {
         return failed(vm, server, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
     }
-    if server.flavor.original_name == flavor_of(vm) {
+    if server.flavor.original_name == case.flavor_name {
         return power(vm, server, now);
     }
     let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");

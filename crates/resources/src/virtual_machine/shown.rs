@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     actuator::{Aside, Target},
-    placement::{flavor_of, labels_of},
+    placement::labels_of,
 };
 
 /// What is being made has nothing to show yet, and would have to be written once more.
@@ -76,7 +76,7 @@ pub(super) fn outcome(
         Plan::Pause => back_off(target, server, case, status),
         Plan::Refused => {
             let wait = restart::postpone(&before, status, now);
-            let (is, wanted) = (&server.flavor.original_name, flavor_of(vm));
+            let (is, wanted) = (&server.flavor.original_name, &case.flavor_name);
             let message = format!(
                 "Nova left server {id} at flavor {is}: mostly no host has room for {wanted}, or its image does not fit; it is asked \
                  again in {} s",

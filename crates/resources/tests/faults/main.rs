@@ -11,6 +11,7 @@ mod cluster_image;
 #[path = "../common/mod.rs"]
 mod common;
 mod credential;
+mod dead_host;
 mod external_network;
 mod flavor;
 mod floating_ip;
@@ -42,6 +43,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use common::{cluster::Cluster, look::disk, operator::runtime};
 use credential::CredentialLife;
+use dead_host::DeadHostLife;
 use kupenstack_api::resources::{
     ClusterImage, ExternalNetwork, Flavor, FloatingIP, Image, KeyPair, Network, Port, Router, SecurityGroup, Subnet,
     VirtualMachine,
@@ -166,6 +168,11 @@ async fn every_point_of_a_placements_life_is_survived() {
     is_survived(PlacementLife).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_a_dead_hosts_life_is_survived() {
+    is_survived(DeadHostLife).await;
+}
+
 /// Death after each write of a life in certain surroundings.
 async fn deaths_are_survived<L: Life>(life: L, surroundings: Surroundings, title: &'static str) {
     let choose = Point::is_death_after_a_write;
@@ -195,6 +202,7 @@ async fn a_stale_cache_is_survived() {
         deaths_are_survived(CredentialLife, late, title),
         deaths_are_survived(QuotaLife, late, title),
         deaths_are_survived(PlacementLife, late, title),
+        deaths_are_survived(DeadHostLife, late, title),
     );
 }
 
@@ -219,6 +227,7 @@ async fn two_operators_at_once_make_one_of_everything() {
         deaths_are_survived(CredentialLife, two, title),
         deaths_are_survived(QuotaLife, two, title),
         deaths_are_survived(PlacementLife, two, title),
+        deaths_are_survived(DeadHostLife, two, title),
     );
 }
 

@@ -13,6 +13,7 @@ mod crash;
 mod dead_hosts;
 mod external_network;
 mod flavor;
+mod flavor_adopt;
 mod floating_ip;
 mod floating_ip_adopt;
 mod handout;

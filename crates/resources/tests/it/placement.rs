@@ -7,7 +7,7 @@ use kube::{
 };
 use kupenstack_api::resources::VirtualMachine;
 use kupenstack_core::conditions::{self, UP_TO_DATE};
-use kupenstack_testkit::sim::{self, Aggregate, SimOptions};
+use kupenstack_testkit::sim::{self, Aggregate, Effect, Rule, SimOptions};
 use serde_json::{Value, json};
 
 use crate::{
@@ -104,6 +104,22 @@ async fn a_label_makes_room_and_its_end_moves_nothing() {
     label(&world, "node2", json!({"disk": "ssd"})).await;
     let vm = until(tenant.api(), "web", |vm: &VirtualMachine| misplaced(vm).is_none()).await;
     assert!(is_ready(&vm));
+    look::delete(tenant.api::<VirtualMachine>(), "web").await;
+    nothing_is_left(&world).await;
+}
+
+/// Nova's databases may be copies that lag behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_list_hides_nothing_for_good() {
+    let world = world().await;
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    label(&world, "node1", json!({"disk": "ssd"})).await;
+    ssd(&tenant, "web").await;
+    on(&tenant, "web", "node1").await;
+    let old = Rule::on("compute", "GET", "/v2.1/os-aggregates", Effect::Stale { seconds: 3600.0 });
+    world.sim.cloud().faults.add(old.once());
     look::delete(tenant.api::<VirtualMachine>(), "web").await;
     nothing_is_left(&world).await;
 }

@@ -37,7 +37,7 @@ fn server(state: &str, but: &Value) -> Server {
 }
 
 fn case(flavor: Size, now: &str) -> Case {
-    Case { flavor, dead_host: None, now: now.parse().unwrap() }
+    Case { flavor, flavor_name: "small".to_owned(), dead_host: None, now: now.parse().unwrap() }
 }
 
 fn plan(vm: &VirtualMachine, server: &Server) -> Plan {
@@ -167,17 +167,15 @@ fn a_server_in_place_of_a_lost_one_is_told_from_one_that_failed() {
 #[test]
 fn what_no_node_has_is_waited_for() {
     let why = Outcome::waiting("NoNode", "no node");
-    let plan = |state: &str, vm: &VirtualMachine| {
-        let server = server(state, &json!({}));
-        of(vm, &server, &case(Err(Some(why.clone())), NOW))
-    };
+    let case = Case { flavor_name: "small.ssd".to_owned(), ..case(Err(Some(why.clone())), NOW) };
+    let plan = |state: &str, vm: &VirtualMachine| of(vm, &server(state, &json!({})), &case);
     let mut selecting = vm(&json!({"nodeSelector": {"disk": "ssd"}}), "former Running");
     assert_eq!(plan("ACTIVE", &selecting), Plan::Lack(why.clone()));
     selecting.spec.power_state = Some(PowerState::Stopped);
     assert_eq!(plan("ACTIVE", &selecting), Plan::Act(ServerAction::Stop, "Stopping"));
     assert_eq!(plan("SHUTOFF", &selecting), Plan::Lack(why.clone()));
-    let resized = json!({"flavor": {"original_name": flavor_of(&selecting), "vcpus": 1, "ram": 512, "disk": 1}});
-    let there = of(&selecting, &server("SHUTOFF", &resized), &case(Err(Some(why.clone())), NOW));
+    let resized = json!({"flavor": {"original_name": "small.ssd", "vcpus": 1, "ram": 512, "disk": 1}});
+    let there = of(&selecting, &server("SHUTOFF", &resized), &case);
     assert_eq!(there, Plan::Keep("Stopped"), "it is of that flavor");
 }
 
