@@ -155,14 +155,19 @@ impl Nova {
             "set_metadata" => self.set_aggregate_metadata(call, &how)?,
             other => return Err(Refusal::bad_request(format!("There is no such action: {other}"))),
         }
-        Ok(Answer::ok(&json!({"aggregate": self.aggregate(call.param(0))?.shown(call)})))
+        let mut shown = self.aggregate(call.param(0))?.shown(call);
+        if action == "set_metadata" {
+            // that of the answer only
+            shown["updated_at"] = shown["created_at"].clone();
+        }
+        Ok(Answer::ok(&json!({"aggregate": shown})))
     }
 
     fn add_host(&mut self, call: &Call<'_>, how: &Value) -> Result<(), Refusal> {
         only_admin(call, "os-aggregates:add_host")?;
         let host = host(how)?;
         if !self.hosts.names.contains(&host) {
-            return Err(Refusal::not_found(format!("Host '{host}' is not mapped to any cell")));
+            return Err(Refusal::not_found(format!("Compute host {host} could not be found.")));
         }
         let id = &self.aggregate(call.param(0))?.id;
         if self.aggregate(id)?.hosts.contains(&host) {

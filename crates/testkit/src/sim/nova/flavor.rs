@@ -154,6 +154,13 @@ pub(super) fn invalid(field: &str, value: &Value, problem: &str) -> Refusal {
     Refusal::bad_request(format!("Invalid input for field/attribute {field}. Value: {value}. {value} {problem}"))
 }
 
+/// A request's part without a key that it has to have. Nova writes such a part as Python does, which is simulated for texts only.
+pub(super) fn lacks(field: &str, part: &Value, key: &str) -> Refusal {
+    let part = part.to_string().replace('"', "'").replace("':'", "': '").replace("','", "', '");
+    let words = "Invalid input for field/attribute";
+    Refusal::bad_request(format!("{words} {field}. Value: {part}. '{key}' is a required property"))
+}
+
 fn is_id(id: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ". _-".contains(c);
     (1..=255).contains(&id.len()) && id.trim() == id && id.chars().all(allowed)

@@ -142,14 +142,14 @@ impl Nova {
         only_admin(call, "os-services:update")?;
         let id = call.param(0);
         let one = self.all_services().into_iter().find(|one| one.uuid() == id);
-        let one = one.ok_or_else(|| Refusal::not_found(format!("Service {id} not found.")))?;
+        let one = one.ok_or_else(|| Refusal::not_found(format!("Service {id} could not be found.")))?;
         if one.binary != "nova-compute" {
             let words = "Updating a nova-compute service is the only one supported";
             return Err(Refusal::bad_request(format!("{words}: {}", one.binary)));
         }
         let said = call.request.json();
-        if said["status"] != "disabled" && !said["disabled_reason"].is_null() {
-            return Err(Refusal::bad_request("Specifying disabled_reason requires that status is \"disabled\"."));
+        if said["status"] == "enabled" && !said["disabled_reason"].is_null() {
+            return Err(Refusal::bad_request("Specifying 'disabled_reason' with status 'enabled' is invalid."));
         }
         self.edit_service(&one.host, |service| {
             if let Some(down) = said["forced_down"].as_bool() {

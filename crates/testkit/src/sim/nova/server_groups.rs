@@ -6,7 +6,13 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Nova, flavor::invalid, limit, servers::Server, speaks};
+use super::{
+    Nova,
+    flavor::{invalid, lacks},
+    limit,
+    servers::Server,
+    speaks,
+};
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
     service::{Call, Version},
@@ -62,6 +68,9 @@ impl ServerGroup {
             return Err(invalid("name", &asked["name"], "does not match any of the regexes"));
         }
         let key = if speaks(call, WITH_ONE_POLICY) { "policy" } else { "policies" };
+        if asked.get(key).is_none() {
+            return Err(lacks("server_group", asked, key));
+        }
         let policy = if key == "policy" { &asked[key] } else { &asked[key][0] };
         let known = |policy: &&str| {
             POLICIES.contains(policy) && (speaks(call, WITH_SOFT_POLICIES) || !policy.starts_with("soft"))

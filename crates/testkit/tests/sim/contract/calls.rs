@@ -1,7 +1,7 @@
-//! The calls, in their order: a project, a user, a role, images, a flavor, a key pair, networks, security groups; and what is
-//! refused along the way.
+//! The calls, in their order: a project, a user, a role, images, a flavor, a key pair, networks, security groups, a server; and
+//! what is refused along the way.
 
-use super::{neutron, nova, ports, routers, security_groups, subnets};
+use super::{neutron, nova, ports, routers, security_groups, servers, subnets};
 
 /// Whose token a call carries.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,8 @@ pub(super) struct Call {
     pub(super) tells: Vec<&'static str>,
     /// Whether it is to be refused, before long.
     pub(super) settles: bool,
+    /// What is to come before long: a place in the answer, and its value there.
+    pub(super) until: Option<(&'static str, &'static str)>,
 }
 
 impl Call {
@@ -56,8 +58,13 @@ impl Call {
         self
     }
 
-    fn settles(mut self) -> Self {
+    pub(super) fn settles(mut self) -> Self {
         self.settles = true;
+        self
+    }
+
+    pub(super) fn until(mut self, pointer: &'static str, value: &'static str) -> Self {
+        self.until = Some((pointer, value));
         self
     }
 
@@ -87,6 +94,7 @@ pub(super) fn call(name: &'static str, who: Who, service: &'static str, request:
         keep: Vec::new(),
         tells: Vec::new(),
         settles: false,
+        until: None,
     }
 }
 
@@ -128,6 +136,13 @@ pub(super) fn all() -> Vec<Call> {
     all.extend(ports::changes());
     all.extend(routers::routers());
     all.extend(routers::floating_ips());
+    all.extend(servers::groups());
+    all.extend(servers::access());
+    all.extend(servers::aggregates());
+    all.extend(servers::creation());
+    all.extend(servers::servers());
+    all.extend(servers::changes());
+    all.extend(servers::actions());
     all.extend(ends());
     all
 }
@@ -362,7 +377,8 @@ fn image_refusals() -> Vec<Call> {
 /// What leaves nothing behind.
 pub(super) fn ends() -> Vec<Call> {
     use Who::{Admin, Member, Nobody};
-    let mut ends = nova::ends();
+    let mut ends = servers::ends();
+    ends.extend(nova::ends());
     ends.extend(routers::ends());
     ends.extend(ports::ends());
     ends.extend(security_groups::ends());

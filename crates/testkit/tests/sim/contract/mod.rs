@@ -12,6 +12,7 @@ mod nova;
 mod ports;
 mod routers;
 mod security_groups;
+mod servers;
 mod subnets;
 mod target;
 
@@ -137,7 +138,8 @@ fn compare(simulated: &Record, real: &Record) {
 /// One as those of `dev/up`, whose Neutron keeps no DNS names.
 fn a_cloud() -> Sim {
     kupenstack_testkit::install_tls_provider();
-    Sim::start(SimOptions { standing_clock: true, network_dns: false, ..SimOptions::default() })
+    let hosts = vec!["contract-node".to_owned()];
+    Sim::start(SimOptions { standing_clock: true, network_dns: false, hosts, ..SimOptions::default() })
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ fn nova(name: &'static str, who: Who, request: &str) -> Call {
 }
 
 /// The same at the microversion that our client asks for.
-fn new_nova(name: &'static str, who: Who, request: &str) -> Call {
+pub(super) fn new_nova(name: &'static str, who: Who, request: &str) -> Call {
     nova(name, who, request).header("openstack-api-version", "compute 2.61")
 }
 

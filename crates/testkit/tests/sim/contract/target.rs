@@ -15,8 +15,10 @@ use super::{
     shape,
 };
 
-/// When every process of Keystone has heard of a revocation.
-const SETTLED: Duration = Duration::from_secs(20);
+/// When every process of Keystone has heard of a revocation, and a server is gone.
+const SETTLED: Duration = Duration::from_secs(30);
+/// When whatever a server goes through is over.
+const DONE: Duration = Duration::from_secs(90);
 
 /// A cloud, and its administrator.
 pub(super) struct Target {
@@ -104,13 +106,16 @@ impl<'a> Run<'a> {
 
     /// The reverse, the longest value first. Other identifiers are alike, and so is how far a service has come.
     fn masked(&self, text: &str) -> String {
-        let mut values: Vec<_> = self.values.iter().filter(|(_, value)| value.len() > 6).collect();
+        let mut values: Vec<_> = self.values.iter().filter(|(_, value)| value.len() > 4).collect();
         values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         let text =
             values.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("{{{name}}}")));
         let others = [
             ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "{id}"),
             ("[0-9a-f]{32}", "{id}"),
+            (r"ggregate \d+", "ggregate {number}"),
+            // by Nova's own number of it
+            (r"(exists|found) for (flavor )?[^ ]+ (and|/)", "$1 for $2{number} $3"),
             (r"maximum is \d+\.\d+", "maximum is {newest}"),
         ];
         others.into_iter().fold(text, |text, (pattern, name)| {
@@ -118,20 +123,28 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Sends a call. What follows on a revocation is sent until it is refused, since each process of Keystone may take an
-    /// ended token once more.
-    pub(super) async fn send(&mut self, call: &Call) -> reqwest::Result<Seen> {
-        let end = Instant::now() + SETTLED;
+    /// Sends a call, again until what takes time has come: each process of Keystone may take an ended token once more, and a
+    /// server takes a while for everything.
+    pub(super) async fn send(&mut self, call: &Call) -> Result<Seen, String> {
+        let begin = Instant::now();
         loop {
-            let seen = self.send_once(call).await?;
-            if !call.settles || seen.status >= 400 || Instant::now() > end {
+            let (seen, json) = self.send_once(call).await.map_err(|error| error.to_string())?;
+            let has_come = match call.until {
+                Some((pointer, value)) => json.pointer(pointer).is_some_and(|now| now == value),
+                None => !call.settles || seen.status >= 400 || begin.elapsed() > SETTLED,
+            };
+            if has_come {
                 return Ok(seen);
+            }
+            // whatever follows would be otherwise too
+            if begin.elapsed() > DONE {
+                return Err(format!("{:?} did not come: {json}", call.until));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    async fn send_once(&mut self, call: &Call) -> reqwest::Result<Seen> {
+    async fn send_once(&mut self, call: &Call) -> reqwest::Result<(Seen, Value)> {
         let base = match call.service {
             "identity" => self.target.auth_url.clone(),
             service => self.values.get(&format!("{service}_url")).cloned().unwrap_or_default(),
@@ -169,10 +182,17 @@ impl<'a> Run<'a> {
         // however JSON is spaced and ordered
         let body = if json.is_null() { body } else { json.to_string() };
         let words = if status >= 400 { self.masked(&body).trim().to_owned() } else { String::new() };
-        let shape = if json.is_null() || !words.is_empty() { Value::Null } else { shape(&json) };
+        let shape = if json.is_null() || !words.is_empty() { Value::Null } else { self.masked_keys(shape(&json)) };
         let state = self.state(call, &json);
         // an empty body has no type worth comparing
-        Ok(Seen { status, media_type: if body.is_empty() { String::new() } else { media_type }, state, shape, words })
+        let media_type = if body.is_empty() { String::new() } else { media_type };
+        Ok((Seen { status, media_type, state, shape, words }, json))
+    }
+
+    /// Names of networks and properties are keys too.
+    fn masked_keys(&self, shape: Value) -> Value {
+        let text = shape.to_string();
+        serde_json::from_str(&self.masked(&text)).unwrap_or(shape)
     }
 
     fn state(&self, call: &Call, json: &Value) -> String {

@@ -13,7 +13,7 @@ use super::{
 use crate::sim::{
     glance::Glance,
     http::{Answer, Outcome, Refusal},
-    nova::flavor::invalid,
+    nova::flavor::{invalid, lacks},
     service::Call,
 };
 
@@ -92,6 +92,7 @@ fn action(asked: &str, how: &Value) -> Result<Action, Refusal> {
         "resume" => act("resume", &[SUSPENDED], "resuming", Step::Become(ACTIVE)),
         "pause" => act("pause", &[ACTIVE], "pausing", Step::Become(PAUSED)),
         "unpause" => act("unpause", &[PAUSED], "unpausing", Step::Become(ACTIVE)),
+        "reboot" if how.get("type").is_none() => Err(lacks("reboot", how, "type")),
         "reboot" => match how["type"].as_str().map(str::to_uppercase).as_deref() {
             Some("SOFT") => act("reboot", &[ACTIVE], REBOOTING, Step::Become(ACTIVE)),
             Some("HARD") => {
