@@ -167,7 +167,7 @@ impl<A: Actuator> Flow<A> {
 
     /// Makes sure that the resource exists and is as declared.
     async fn ensure(&self, report: &Report<A::Kind>, mut target: Target<A::Kind>) -> Result<Outcome, Stop> {
-        let resource = match self.actuator.observe(&target).await? {
+        let mut resource = match self.actuator.observe(&target).await? {
             Some(resource) if self.actuator.is_whole(&target, &resource) => resource,
             Some(_) => self.create(report, &target).await?,
             None => {
@@ -185,10 +185,12 @@ impl<A: Actuator> Flow<A> {
             self.tidy_shared(&target.object, &target.site).await?;
         }
         (target.recorded, target.is_new) = (Some(resource.id().to_owned()), false);
+        self.census.complete(&mut resource);
         // what there is is told, whatever comes of the updates
         self.observed(report, &target, &resource).await;
         // what was made now may be the rest of an attempt for an earlier spec, completed
-        let (resource, differs) = self.update(report, &target, resource).await?;
+        let (mut resource, differs) = self.update(report, &target, resource).await?;
+        self.census.complete(&mut resource);
         self.census.looked(&target.site, &uid_of(target.object.as_ref()), &resource);
         let outcome = self.observed(report, &target, &resource).await;
         if !outcome.is_done() || !differs {

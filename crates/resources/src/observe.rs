@@ -67,6 +67,9 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The mark that it carries.
     fn mark(&self) -> Option<&str>;
 
+    /// Takes over from what a list showed what is shown to administrators only.
+    fn complete(&mut self, _listed: &Self) {}
+
     /// Whether it is becoming something else by itself, so that the next list should come soon.
     fn is_moving(&self) -> bool {
         false
@@ -110,6 +113,8 @@ struct State<R> {
     unheeded: HashSet<String>,
     /// By UID: what an object has of `kept`.
     owned: HashMap<Arc<str>, Vec<Arc<str>>>,
+    /// Whether objects have looked for themselves since the last list, who see less than a list shows.
+    have_looked: bool,
     /// By UID: what an object saw itself, of a type that can't be listed.
     looks: HashMap<String, Look<R>>,
 }
@@ -117,7 +122,14 @@ struct State<R> {
 impl<R> State<R> {
     /// Nothing that was listed counts any more.
     fn withdraw(&mut self) {
-        *self = Self { writes: std::mem::take(&mut self.writes), ..Self::default() };
+        let (writes, have_looked) = (std::mem::take(&mut self.writes), self.have_looked);
+        *self = Self { writes, have_looked, ..Self::default() };
+    }
+
+    /// Nor can anything be listed now.
+    fn refuse(&mut self) {
+        self.withdraw();
+        self.have_looked = true;
     }
 
     /// Whether what is kept is true of an object: it was not written to since the last list began.
@@ -129,7 +141,7 @@ impl<R> State<R> {
 impl<R> Default for State<R> {
     fn default() -> Self {
         let (kept, writes, owned, looks) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        Self { site: None, round: 0, kept, writes, unheeded: HashSet::new(), owned, looks }
+        Self { site: None, round: 0, kept, writes, unheeded: HashSet::new(), owned, have_looked: false, looks }
     }
 }
 
@@ -256,6 +268,14 @@ impl<R: Listed> Census<R> {
         self.stop.run_until_cancelled(first).await?.ok()?;
         let state = self.state();
         state.kept.get(id).filter(|_| state.counts(site, uid))?.resource.unpacked()
+    }
+
+    /// Adds to what an object saw itself what only lists show.
+    pub(crate) fn complete(&self, seen: &mut R) {
+        let listed = self.state().kept.get(seen.id()).and_then(|kept| kept.resource.unpacked());
+        if let Some(listed) = listed {
+            seen.complete(&listed);
+        }
     }
 
     /// Whether the last list shows that an object has nothing, and can be believed.

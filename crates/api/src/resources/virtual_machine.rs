@@ -299,6 +299,9 @@ pub struct VirtualMachineStatus {
     /// When it last failed, stopped by itself or vanished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_at: Option<Time>,
+    /// Identifier of the server that failed or stopped, as long as the VM has not come up since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_id: Option<String>,
     /// When it was, or is going to be, started again or made anew after that, or resized when there was no room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,

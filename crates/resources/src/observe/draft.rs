@@ -79,8 +79,8 @@ impl<R: Listed> Draft<R> {
             news.owners.insert(kept.owner.to_string());
             news.resources.insert(id.to_string());
         }
-        if state.round == 0 {
-            // objects have waited for this list, or have looked for themselves
+        if state.round == 0 && !std::mem::take(&mut state.have_looked) {
+            // objects have waited for this list
             news = News::default();
         }
         state.round = round;

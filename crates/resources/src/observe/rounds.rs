@@ -35,7 +35,7 @@ pub(super) async fn run<R: Listed>(census: Arc<Census<R>>, cloud: Arc<Cloud>, me
             }
             Err(stop) if is_refusal(&stop) => {
                 tracing::warn!(kind = R::NOUN, ?stop, "can't be listed for the whole cloud, each is looked at");
-                census.state().withdraw();
+                census.state().refuse();
                 tell(&census, News { everything: true, ..News::default() });
                 pace.unlistable()
             }

@@ -194,6 +194,16 @@ async fn news_that_came_while_lists_did_not_count_is_told_again() {
 }
 
 #[tokio::test]
+async fn what_can_be_listed_again_is_told_to_those_who_have_looked_for_themselves() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1)]);
+    census.state().refuse();
+    assert_eq!(seen(&census, "u1", "a"), None);
+    assert_eq!(owners(&list(&census, &[thing("a", "u1", 1)])), ["u1"]);
+    assert!(list(&census, &[thing("a", "u1", 1)]).news.is_empty());
+}
+
+#[tokio::test]
 async fn another_cloud_is_another_census() {
     let census = census();
     list(&census, &[thing("a", "u1", 1)]);

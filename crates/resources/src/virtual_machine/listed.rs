@@ -25,6 +25,13 @@ impl Listed for Server {
         ownership::mark_in(self.description.as_deref()?)
     }
 
+    /// Users are not told on which host their servers are. A list may be older: what it shows wrong the next one sets right.
+    fn complete(&mut self, listed: &Self) {
+        if self.host.is_none() {
+            self.host.clone_from(&listed.host);
+        }
+    }
+
     fn is_moving(&self) -> bool {
         !is_resting(self)
     }

@@ -78,8 +78,9 @@ impl<'a> Prior<'a> {
 
     /// Whether the server is there in place of one that was lost, and not of one that is known to have failed.
     pub(super) fn had_lost(&self, server: &Server) -> bool {
-        let recorded = self.vm.status.as_ref().and_then(|status| status.id.as_ref());
-        recorded.is_some_and(|id| *id != server.id) && !self.is_noted()
+        let status = self.vm.status.as_ref();
+        let (recorded, noted) = (status.and_then(|it| it.id.as_ref()), status.and_then(|it| it.failed_id.as_ref()));
+        recorded.is_some_and(|id| *id != server.id) && recorded != noted
     }
 
     /// Whether it is known to have failed, and is being made anew for that.

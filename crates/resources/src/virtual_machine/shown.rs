@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kupenstack_api::resources::{VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
+use kupenstack_api::resources::{ResourceKind, VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
 use kupenstack_core::{Outcome, conditions::UP_TO_DATE};
 use kupenstack_openstack::{Server, ServerAddress};
 
@@ -23,12 +23,16 @@ pub(super) fn describe(vm: &VirtualMachine, server: &Server, plan: &Plan, status
     }
     status.state = Some(server.status.clone());
     status.addresses = addresses(vm, server);
-    // users are not told, so that what an administrator's list showed stays
-    if server.host.is_some() {
+    // users are not told, so that what an administrator's list showed stays, unless that was another server
+    if server.host.is_some() || vm.recorded() != Some(&server.id) {
         status.node.clone_from(&server.host);
     }
     if matches!(plan, Plan::Keep(_)) {
         status.fault = None;
+        // an operator that has just begun does not know yet that its host is dead
+        if !restart::is_noted(vm.status.as_ref(), server) {
+            status.failed_id = None;
+        }
     }
     if let Some(fault) = &server.fault {
         status.fault = Some(VirtualMachineFault {
@@ -71,6 +75,7 @@ pub(super) fn outcome(
         }
         Plan::Note => {
             restart::count(&before, status, restart::failed_at(server), now);
+            status.failed_id = Some(id.clone());
             back_off(target, server, case, status)
         }
         Plan::Pause => back_off(target, server, case, status),
