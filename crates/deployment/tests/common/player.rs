@@ -354,7 +354,9 @@ impl Scene {
             self.fate(pod.spec.as_ref(), &wishes, wishes.crash_on.iter())
         };
         let key = (pod.uid().unwrap_or_default(), fate);
-        if fate == Fate::Waits || done.contains(&key) {
+        // one that crashed hears of another Secret of the same name a minute later, when it mostly is gone
+        let is_down = !lock(&self.wishes).crash_on.is_empty() && done.contains(&(key.0.clone(), Fate::Crashes));
+        if fate == Fate::Waits || is_down || done.contains(&key) {
             return Ok(());
         }
         let status = super::pod::status(pod, if fate == Fate::Runs { "Running" } else { "Crashing" });
