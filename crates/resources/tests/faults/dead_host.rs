@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     check::Census,
     life::Life,
-    object::{ObjectKind, there_is},
+    object::{ObjectKind, ObjectLife, there_is},
     patience::{answered, attempt, eventually},
     point::Phase,
     stage::Stage,
@@ -87,9 +87,7 @@ impl Life for DeadHostLife {
     }
 
     async fn nudge(&self, stage: &Stage) {
-        let number = crate::common::cluster::number().to_string();
-        let (vms, patch) = (VirtualMachine::api(stage), json!({"metadata": {"annotations": {"test/nudge": number}}}));
-        attempt(|| async { vms.patch(NAME, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop) }).await;
+        ObjectLife::<VirtualMachine>::of(()).nudge(stage).await;
     }
 
     async fn settled(&self, stage: &Stage, phase: Phase) {
@@ -120,7 +118,6 @@ impl Life for DeadHostLife {
     }
 
     async fn shown(&self, stage: &Stage) -> String {
-        let vms = VirtualMachine::api(stage);
-        serde_json::to_string(&answered(|| vms.get_opt(NAME)).await).unwrap()
+        ObjectLife::<VirtualMachine>::of(()).shown(stage).await
     }
 }
