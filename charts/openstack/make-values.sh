@@ -33,6 +33,9 @@ endpoints:
   compute_metadata:
     auth:
       proxy: {password: "$(random)"}
+  compute_ssh:
+    auth:
+      nova: {password: "$(random)"}
 YAML
 }
 

@@ -7,7 +7,11 @@ apt-get update -q
 apt-get install -qy --no-install-recommends \
   libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 qemu-utils python3-libvirt genisoimage \
   openvswitch-switch ovn-central ovn-host \
-  haproxy iproute2 iptables procps
+  haproxy iproute2 iptables procps openssh-client openssh-server
+
+# Who hypervisors bring disks to each other as: Nova's number in the charts. "*" is no password, where "!" is locked.
+useradd --uid 42424 --user-group --home-dir / --no-create-home --shell /bin/bash --password '*' nova
+rm /etc/ssh/ssh_host_*
 
 # Everything here is told its configuration; data and identities are made per node and cloud.
 rm -rf /etc/libvirt/qemu/* /var/lib/libvirt/* /var/lib/openvswitch/* /var/lib/ovn/* /etc/openvswitch/* /etc/haproxy
@@ -29,4 +33,5 @@ ovs-vswitchd --version
 ovn-controller --version
 ovn-northd --version
 haproxy -v
+/usr/sbin/sshd -V
 PYTHONPATH=$site python3 -c 'import libvirt; print("python3-libvirt", libvirt.getVersion())'

@@ -23,6 +23,7 @@ PASSWORDS = {
         "oslo_messaging": {"auth": {"erlang_cookie": "cookie-pw", "neutron": {"password": "neutron-mq-pw"},
                                     "nova": {"password": "nova-mq-pw"}}},
         "compute_metadata": {"auth": {"proxy": {"password": "metadata-pw"}}},
+        "compute_ssh": {"auth": {"nova": {"password": "ssh-pw"}}},
     }
 }
 

@@ -11,7 +11,7 @@ import unittest
 import charts
 
 ON_THE_NODE = {"ovn": ("ovn-openvswitch-db", "ovn-openvswitch-vswitchd", "ovn-controller"), "libvirt": ("libvirt",),
-               "nova": ("nova-compute",), "neutron": ("neutron-ovn-metadata-agent",)}
+               "nova": ("nova-compute", "nova-ssh"), "neutron": ("neutron-ovn-metadata-agent",)}
 
 
 def daemonset(chart, name, values=None):
@@ -112,7 +112,30 @@ class Visible(unittest.TestCase):
         values = {"conf": {"nova": {"DEFAULT": {"compute_driver": "fake.FakeDriverWithoutFakeNodes"}}}}
         volumes = {v["name"] for v in charts.pod_spec(daemonset("nova", "nova-compute", values))["volumes"]}
         self.assertIn("nova-data", volumes)
-        self.assertFalse({"libvirt-run", "openvswitch-run", "terminals"} & volumes)
+        self.assertFalse({"libvirt-run", "openvswitch-run", "terminals", "ssh"} & volumes)
+        self.assertEqual([o["metadata"]["name"] for o in charts.objects("nova", values) if o["kind"] == "DaemonSet"], ["nova-compute"])
+        self.assertNotIn("ssh-secret", str(charts.objects("nova", values)))
+
+    def test_who_takes_disks_may_write_to_folders_of_vms_and_holds_no_secret_of_those_who_bring_them(self):
+        spec = charts.pod_spec(daemonset("nova", "nova-ssh"))
+        self.assertFalse([v for v in spec["volumes"] if "secret" in v])
+        container = spec["containers"][0]
+        self.assertEqual({m["mountPath"]: m.get("readOnly", False) for m in container["volumeMounts"]},
+                         {"/scripts": True, "/tmp": False, "/var/lib/nova/ssh": True, "/var/lib/nova/instances": False})
+        self.assertEqual((spec["securityContext"]["runAsUser"], spec["securityContext"]["runAsNonRoot"]), (42424, True))
+        self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        self.assertEqual(env(daemonset("nova", "nova-compute"))["SSH_UID"], "42424")
+        secret = charts.find(charts.defaults("nova"), "Secret", next(
+            v["secret"]["secretName"] for v in charts.pod_spec(daemonset("nova", "nova-compute"))["volumes"] if v["name"] == "etc"))
+        self.assertEqual(base64.b64decode(secret["data"]["ssh-secret"]), b"ssh-pw")
+
+    def test_one_port_for_who_brings_and_who_takes(self):
+        values = {"endpoints": {"compute_ssh": {"port": {"ssh": {"default": 2222}}}}}
+        both = [daemonset("nova", name, values) for name in ("nova-compute", "nova-ssh")]
+        self.assertEqual([env(obj)["SSH_PORT"] for obj in both], ["2222", "2222"])
+        container = charts.pod_spec(both[1])["containers"][0]
+        self.assertEqual([p["containerPort"] for p in container["ports"]], [2222])
+        self.assertEqual(container["readinessProbe"]["tcpSocket"], {"port": "ssh"})
 
 
 class Databases(unittest.TestCase):
@@ -189,6 +212,29 @@ class Scripts(unittest.TestCase):
     def test_fake_needs_nothing(self):
         done = self.compute(kvm="/nonexistent", DRIVER="fake.FakeDriverWithoutFakeNodes", VIRT_TYPE="kvm")
         self.assertEqual((done.returncode, done.stdout), (0, "started\n"), done.stderr)
+
+    def test_who_takes_disks_has_to_be_nova_in_its_image(self):
+        done = subprocess.run(["bash", charts.ROOT / "nova" / "files" / "sshd.sh"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("pod.security_context.nova.pod.runAsUser", done.stderr)
+
+    def clean(self, plugged):
+        """What cleans a node of the metadata agent's namespaces, where the switch has this, and which it asked to delete."""
+        with tempfile.TemporaryDirectory() as folder:
+            stand_ins = {"ovs-vsctl": plugged, "ip": 'if [ "$2" = list ]; then echo "ovnmeta-1 (id: 3)"; echo theirs; else echo "$@" >>"$0.log"; fi'}
+            for name, text in stand_ins.items():
+                file = pathlib.Path(folder, name)
+                file.write_text(f"#!/bin/sh\n{text}\n")
+                file.chmod(0o755)
+            done = subprocess.run(["bash", charts.ROOT / "neutron" / "files" / "clean-node.sh"], capture_output=True, text=True,
+                                  check=False, env={"PATH": f"{folder}:{os.environ['PATH']}"})
+            log = pathlib.Path(folder, "ip.log")
+            return done.returncode, log.read_text() if log.exists() else ""
+
+    def test_a_node_with_vms_is_left_as_it_is(self):
+        self.assertEqual(self.clean("echo 'iface-id=a iface-status=active vm-uuid=b'"), (3, ""))
+        self.assertEqual(self.clean("exit 7"), (7, ""), "nobody knows")
+        self.assertEqual(self.clean("echo 'iface-id=a'"), (0, "netns delete ovnmeta-1\n"))
 
     def test_card_that_is_not_there(self):
         script = charts.ROOT / "ovn" / "files" / "lib.sh"

@@ -23,7 +23,8 @@ class Missing(unittest.TestCase):
                     "endpoints.oslo_messaging.auth.neutron.password", "endpoints.compute_metadata.auth.proxy.password"],
         "libvirt": [],
         "nova": ["endpoints.oslo_db.auth.nova.password", "endpoints.identity.auth.nova.password",
-                 "endpoints.oslo_messaging.auth.nova.password", "endpoints.compute_metadata.auth.proxy.password"],
+                 "endpoints.oslo_messaging.auth.nova.password", "endpoints.compute_metadata.auth.proxy.password",
+                 "endpoints.compute_ssh.auth.nova.password"],
     }
 
     def test_each_password_is_asked_for_by_name(self):

@@ -39,6 +39,14 @@ aggregates() { openstack aggregate list --long -f value -c Name -c Properties; }
 private_flavors() { openstack flavor list --private -f value -c Name; }
 out_of_date() { kubectl label node node1 "$LABEL-" && demo wait vm/picky --for=condition=UpToDate=False --timeout=60s; }
 up_to_date() { kubectl label node node1 "$LABEL=ssd" && within 60 is '' status picky 'conditions[?(@.type=="UpToDate")].status'; }
+# The label is on the other node then, to which Nova brings the VM with its disk.
+moves() {
+  local id
+  id=$(status picky id)
+  kubectl label node node1 "$LABEL-" && kubectl label node node2 "$LABEL=nvme" &&
+    patch picky "{\"nodeSelector\": {\"$LABEL\": \"nvme\"}}" && within 60 not ready_now picky && ready picky &&
+    is node2 status picky node && is "$id" status picky id && is '' status picky restarts
+}
 is_anywhere() { patch picky '{"nodeSelector": null}' && within 30 not ready_now picky && ready picky; }
 lines() { "$@" | grep -c . || true; }
 ready_now() { demo wait "vm/$1" --for=condition=Ready --timeout=0; }
@@ -101,6 +109,7 @@ main() {
   ok "and one flavor" is 1 lines private_flavors
   ok "a label that goes moves nothing, which is told" out_of_date
   ok "until it comes again" up_to_date
+  [ "$(running_nodes | wc -l)" = 1 ] || ok "another selector brings it to another node" moves
   ok "a selector that goes resizes the VM" is_anywhere
   ok "of which no aggregate is left" within 60 is '' aggregates
   ok "and no flavor" within 60 is '' private_flavors

@@ -7,7 +7,7 @@
 # dev/k8s/cluster.sh, never run.
 
 # What runs on every node with VMs.
-ON_NODES=(libvirt:libvirt nova:compute ovn:openvswitch-db ovn:openvswitch-vswitchd ovn:controller-gw neutron:ovn-metadata-agent)
+ON_NODES=(libvirt:libvirt nova:compute nova:ssh ovn:openvswitch-db ovn:openvswitch-vswitchd ovn:controller-gw neutron:ovn-metadata-agent)
 
 k() { kubectl -n "$NS" "$@"; }
 in_client() { timeout 300 kubectl -n "$NS" exec client -- bash -euc "$1"; }
@@ -90,6 +90,18 @@ console_page() {
 sibling_ip() { in_client 'openstack server show vm1 -f value -c addresses' | grep -o '10\.77\.0\.[0-9]*'; }
 other_node_reached() { prints 'PEER: hello from vm1' in_client 'openstack console log show vm2'; }
 
+# Nova brings a VM with its disk to the other node, where it is to be kept.
+moved() {
+  in_client '
+    from=$(openstack server show vm2 -f value -c OS-EXT-SRV-ATTR:host)
+    openstack server migrate --wait vm2
+    openstack server migration confirm vm2
+    until [ "$(openstack server show vm2 -f value -c status)" = ACTIVE ]; do sleep 1; done
+    to=$(openstack server show vm2 -f value -c OS-EXT-SRV-ATTR:host)
+    [ "$from" != "$to" ] && echo "from $from to $to"'
+}
+boots_again() { [ "$(in_client 'openstack console log show vm2' | grep -c "TINY: metadata ok")" -ge 1 ]; }
+
 vm_processes() { pgrep -f 'qemu-system.* -name guest=' | sort || true; }
 pods_of_nodes() {
   local pair
@@ -153,5 +165,7 @@ check_vms() {
   if [ "$(running_nodes | wc -l)" -gt 1 ]; then
     ok "a VM on the second node" server 2 "echo PEER: \$(wget -q -T 5 -O - http://$(sibling_ip)/ | head -n 1)"
     ok "it reaches the first one" within 60 other_node_reached
+    ok "it is moved to another node" moved
+    ok "where it boots from the disk that it had" within 60 boots_again
   fi
 }

@@ -237,7 +237,7 @@ async fn would_stay(jobs: &Api<Job>, job: &Job, wanted: &Value) -> Result<bool, 
     }
 }
 
-fn drop_wait(pod: &mut PodSpec) {
+pub(crate) fn drop_wait(pod: &mut PodSpec) {
     if let Some(containers) = &mut pod.init_containers {
         containers.retain(|c| c.name != WAIT_CONTAINER);
     }

@@ -11,6 +11,7 @@ mod board;
 mod build;
 mod catalogue;
 mod checklist;
+mod cleaning;
 mod cloud;
 mod collector;
 mod config;

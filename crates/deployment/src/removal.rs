@@ -1,5 +1,7 @@
 //! The end of a service's object: the service is removed, or given back to those who run it by hand.
 
+use std::time::Duration;
+
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{PersistentVolumeClaim, Pod, Secret},
@@ -16,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    Error,
+    Error, cleaning,
     collector::{self, CONFIG},
     credentials,
     engine::Engine,
@@ -32,6 +34,8 @@ use crate::{
 const RELEASE: &str = "release_group";
 /// Annotation of what outlives its release: data does, and configuration, which goes by its own label.
 const POLICY: &str = "helm.sh/resource-policy";
+/// How soon pods are looked at again that nothing which is watched tells of.
+const SOON: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// Ends the service as its policies say. Not done until its pods are gone.
@@ -59,16 +63,23 @@ impl Engine {
         {
             return Ok(outcome);
         }
+        if history.newest().is_some()
+            && let Some(dirty) = cleaning::advance(&self.client, service, request).await?
+        {
+            let message = format!("waits until its nodes are clean: {dirty}");
+            return Ok(Outcome::waiting(reason::DELETING, message).within(SOON));
+        }
         site.remove_jobs().await?;
         if history.newest().is_some() {
             self.helm.uninstall(&release).await?;
         }
+        cleaning::end(&self.client, service, &request.namespace).await?;
         site.remove_configuration().await?;
         site.remove_leftovers(&self.inventory).await?;
         if let Some(pods) = site.pods().await? {
             let message = format!("waits until its pods are gone: {pods}");
             // the workloads are gone already, so nothing that is watched tells of the last pod's end
-            return Ok(Outcome::waiting(reason::DELETING, message).within(std::time::Duration::from_secs(3)));
+            return Ok(Outcome::waiting(reason::DELETING, message).within(SOON));
         }
         let volume = request.volume.as_ref().and_then(|v| v.deletion_policy).unwrap_or(DeletionPolicy::Retain);
         if service.has_volume() && volume == DeletionPolicy::Delete {

@@ -176,6 +176,11 @@ pub(crate) trait Service: Send + Sync + 'static {
         false
     }
 
+    /// The `DaemonSet` whose pods' `/scripts/clean-node.sh` takes from a node what outlives them.
+    fn cleans_nodes_like(&self) -> Option<&'static str> {
+        None
+    }
+
     /// URL inside the cluster, or on each node.
     fn endpoint(&self, namespace: &str) -> String;
 

@@ -62,7 +62,7 @@ fn shared(service: &dyn Service, request: &Request, release: &Release) -> Value 
 }
 
 /// Where each credential is in the charts' values: to write it there, and to find it in a release made by hand.
-const CREDENTIALS: [(Kind, &str, &[&str]); 16] = [
+const CREDENTIALS: [(Kind, &str, &[&str]); 17] = [
     (Kind::MariaDB, ROOT_PASSWORD, &["endpoints", "oslo_db", "auth", "admin", "password"]),
     (Kind::Memcached, CACHE_KEY, &["endpoints", "oslo_cache", "auth", "memcache_secret_key"]),
     (Kind::Keystone, ADMIN_PASSWORD, &["endpoints", "identity", "auth", "admin", "password"]),
@@ -79,6 +79,7 @@ const CREDENTIALS: [(Kind, &str, &[&str]); 16] = [
     (Kind::Neutron, METADATA_SECRET, &["endpoints", "compute_metadata", "auth", "proxy", "password"]),
     (Kind::Nova, DB_PASSWORD, &["endpoints", "oslo_db", "auth", "nova", "password"]),
     (Kind::Nova, SERVICE_PASSWORD, &["endpoints", "identity", "auth", "nova", "password"]),
+    (Kind::Nova, SSH_SECRET, &["endpoints", "compute_ssh", "auth", "nova", "password"]),
 ];
 
 /// Path of a service's credential in the values.
@@ -139,3 +140,5 @@ pub(crate) const BROKER_NOVA: &str = "nova-password";
 pub(crate) const METADATA_SECRET: &str = "metadata-proxy-secret";
 /// Key of a service's password at Keystone.
 pub(crate) const SERVICE_PASSWORD: &str = "service-password";
+/// Key of what the keys follow from by which hypervisors bring disks to each other.
+pub(crate) const SSH_SECRET: &str = "ssh-secret";

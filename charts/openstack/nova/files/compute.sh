@@ -2,6 +2,13 @@
 # Start the hypervisor's agent once what it talks to on its node is there.
 set -euo pipefail
 
+mkdir -p /var/lib/nova/instances /var/lib/nova/tmp
+if [[ -v SSH_UID ]]; then
+  # Others bring disks here, as this user.
+  chown "$SSH_UID" /var/lib/nova/instances
+  python3 /scripts/ssh-keys.py
+fi
+
 libvirt=/run/libvirt/libvirt-sock
 
 if [[ $DRIVER == libvirt.* ]]; then
@@ -15,5 +22,4 @@ if [[ $DRIVER == libvirt.* ]]; then
     sleep 2
   done
 fi
-mkdir -p /var/lib/nova/instances /var/lib/nova/tmp
 exec nova-compute --config-file /etc/nova/nova.conf

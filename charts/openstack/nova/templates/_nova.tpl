@@ -43,13 +43,15 @@
 {{- $computed := omit (include "nova.conf.shared" . | fromJson) "oslo_policy" -}}
 {{- $conf := include "toolkit.oslo.under" (dict "user" $given "computed" $computed) | fromJson -}}
 {{- $_ := set $files "nova.conf" (include "toolkit.oslo" (dict "conf" $conf "at" "conf.nova")) -}}
+{{- if include "nova.ssh" . }}{{ $_ := set $files "ssh-secret" (include "toolkit.password" (dict "root" . "path" "endpoints.compute_ssh.auth.nova.password")) }}{{ end -}}
 {{ toJson (omit $files "policy.yaml") }}
 {{- end -}}
 
 {{- define "nova.bin" -}}
 {{- $files := .Subcharts.toolkit.Files -}}
 {{ toJson (dict "db-init.py" ($files.Get "files/db-init.py") "ks-register.py" ($files.Get "files/ks-register.py") "connected.sh" ($files.Get "files/connected.sh")
-  "db-sync.sh" (.Files.Get "files/db-sync.sh") "compute.sh" (.Files.Get "files/compute.sh")) }}
+  "db-sync.sh" (.Files.Get "files/db-sync.sh") "compute.sh" (.Files.Get "files/compute.sh")
+  "ssh-keys.py" (.Files.Get "files/ssh-keys.py") "sshd.sh" (.Files.Get "files/sshd.sh")) }}
 {{- end -}}
 
 {{/* Which configuration an API under uwsgi reads: the pipeline first. */}}
@@ -66,6 +68,32 @@
 {{- end }}
 - {name: DRIVER, value: {{ .Values.conf.nova.DEFAULT.compute_driver }}}
 - {name: VIRT_TYPE, value: {{ .Values.conf.nova.libvirt.virt_type }}}
+{{- if include "nova.ssh" . }}
+- {name: SSH_SECRET_FILE, value: /etc/nova/ssh-secret}
+- {name: SSH_CLIENT_DIR, value: /root/.ssh}
+- {name: SSH_UID, value: {{ .Values.pod.security_context.nova.pod.runAsUser | int | quote }}}
+{{ include "nova.env.ssh" . }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether hypervisors bring disks to each other: a driver that has no disks needs it not. */}}
+{{- define "nova.ssh" -}}
+{{- if and .Values.manifests.daemonset_ssh (hasPrefix "libvirt." .Values.conf.nova.DEFAULT.compute_driver) }}yes{{ end -}}
+{{- end -}}
+
+{{- define "nova.ssh.port" -}}
+{{ include "toolkit.endpoint.port" (dict "root" . "type" "compute_ssh" "class" "internal" "port" "ssh") }}
+{{- end -}}
+
+{{- define "nova.env.ssh" -}}
+- {name: NODE_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}
+- {name: SSH_PORT, value: {{ include "nova.ssh.port" . | quote }}}
+- {name: SSH_SERVER_DIR, value: /var/lib/nova/ssh}
+{{- end -}}
+
+{{- define "nova.volumes.ssh" -}}
+- {name: ssh-keys, mountPath: /var/lib/nova/ssh, readOnly: true, source: {hostPath: {path: /var/lib/nova/ssh, type: DirectoryOrCreate}}}
+- {name: instances, mountPath: /var/lib/nova/instances, source: {hostPath: {path: /var/lib/nova/instances, type: DirectoryOrCreate}}}
 {{- end -}}
 
 {{- define "nova.volumes.compute" -}}
@@ -75,6 +103,9 @@
 - {name: openvswitch-run, mountPath: /run/openvswitch, source: {hostPath: {path: /run/openvswitch, type: DirectoryOrCreate}}}
 # Consoles are terminals of the node: their log is read only while they are seen.
 - {name: terminals, mountPath: /dev/pts, source: {hostPath: {path: /dev/pts}}}
+{{- end }}
+{{- if include "nova.ssh" . }}
+- {name: ssh, mountPath: /root/.ssh, source: {emptyDir: {medium: Memory}}}
 {{- end }}
 {{- end -}}
 

@@ -1,9 +1,15 @@
 #!/bin/bash
-# Before the chart is removed, and with no VM left: take from the node what outlives the pods. To be run in the
-# pod of openvswitch-vswitchd. What runs there makes it anew at its next start.
+# Before the chart is removed: take from the node what outlives the pods. Ends with 3 and does nothing while there are VMs. To be
+# run in the pod of openvswitch-vswitchd, or one like it. What runs there makes it anew at its next start.
 set -euo pipefail
 # shellcheck source=charts/openstack/ovn/files/lib.sh
 . /scripts/lib.sh
+
+plugged=$(vsctl --bare --columns=external_ids list interface)
+if [[ $plugged == *vm-uuid=* ]]; then
+  echo "there are VMs on this node" >&2
+  exit 3
+fi
 
 controller=/run/ovn/ovn-controller.ctl # it would make its bridge again
 [[ ! -S $controller ]] || ovn-appctl --timeout=5 -t "$controller" debug/pause

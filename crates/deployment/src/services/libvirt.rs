@@ -51,6 +51,10 @@ impl Service for Libvirt {
         true
     }
 
+    fn cleans_nodes_like(&self) -> Option<&'static str> {
+        Some("libvirt")
+    }
+
     fn endpoint(&self, _namespace: &str) -> String {
         "qemu:///system".to_owned()
     }

@@ -80,6 +80,10 @@ impl Service for Neutron {
         &[Door { name: "neutron", component: "api", endpoint: ("network", ""), port: 9696, node_port: 30696 }]
     }
 
+    fn cleans_nodes_like(&self) -> Option<&'static str> {
+        Some("neutron-ovn-metadata-agent")
+    }
+
     fn endpoint(&self, namespace: &str) -> String {
         format!("http://neutron.{namespace}.svc:9696")
     }

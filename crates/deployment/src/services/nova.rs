@@ -13,7 +13,7 @@ use crate::{
     exposure::Door,
     probe::{self, NotProven},
     service::{File, Format, Kind, Request, Scene, Service},
-    values::{DB_PASSWORD, SERVICE_PASSWORD},
+    values::{DB_PASSWORD, SERVICE_PASSWORD, SSH_SECRET},
 };
 
 /// The way out for whoever does not want to keep VMs, or knows that there are none.
@@ -49,7 +49,7 @@ impl Service for Nova {
     }
 
     fn credentials(&self) -> &'static [Generated] {
-        &[Generated::Password(DB_PASSWORD), Generated::Password(SERVICE_PASSWORD)]
+        &[Generated::Password(DB_PASSWORD), Generated::Password(SERVICE_PASSWORD), Generated::Password(SSH_SECRET)]
     }
 
     fn images(&self) -> &'static [(&'static str, Part)] {

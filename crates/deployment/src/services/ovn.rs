@@ -91,6 +91,10 @@ impl Service for Ovn {
         true
     }
 
+    fn cleans_nodes_like(&self) -> Option<&'static str> {
+        Some("ovn-openvswitch-vswitchd")
+    }
+
     fn endpoint(&self, namespace: &str) -> String {
         let [(host, port), _] = DATABASES;
         format!("tcp:{host}.{namespace}.svc:{port}")

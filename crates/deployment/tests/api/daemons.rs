@@ -32,12 +32,16 @@ impl Stage {
     /// Plays Kubernetes for the `DaemonSet`: so many nodes have its label, on so many of these its pod is ready, and so
     /// many of the pods are of its present version.
     async fn play_daemons(&self, nodes: i32, ready: i32, updated: i32) {
+        self.play_set("libvirt", nodes, ready, updated).await;
+    }
+
+    async fn play_set(&self, name: &str, nodes: i32, ready: i32, updated: i32) {
         let sets = self.api::<DaemonSet>();
-        let set = eventually("the DaemonSet", || async { sets.get_opt("libvirt").await.unwrap() }).await;
+        let set = eventually("the DaemonSet", || async { sets.get_opt(name).await.unwrap() }).await;
         let status = json!({"status": {"observedGeneration": set.metadata.generation, "desiredNumberScheduled": nodes,
             "currentNumberScheduled": nodes, "numberMisscheduled": 0, "numberReady": ready, "numberAvailable": ready,
             "updatedNumberScheduled": updated}});
-        sets.patch_status("libvirt", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+        sets.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
 }
 
@@ -180,6 +184,40 @@ async fn pods_on_nodes_with_vms_are_waited_for_but_not_replaced() {
         .await;
 }
 
+/// What pods leave on their nodes goes by pods of the same sort, as long as the service runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_cleaned_before_what_ran_there_is_removed() {
+    let stage = Stage::set("cleaned").await;
+    stage.pretend_ready("OVN", "ovn").await;
+    stage.apply("Libvirt", "libvirt", json!({"release": "2026.2"})).await;
+    let running = stage.run(&["libvirt"]);
+    stage.play_daemons(2, 2, 2).await;
+    let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Ready").await;
+    stage.delete("Libvirt", "libvirt").await;
+    let sets = stage.api::<DaemonSet>();
+    let cleaners =
+        eventually("those who clean", || async { sets.get_opt("libvirt-clean").await.unwrap() }).await.spec.unwrap();
+    let (pod, like) = (cleaners.template.spec.unwrap(), sets.get("libvirt").await.unwrap().spec.unwrap());
+    let container = &pod.containers[0];
+    assert!(container.command.as_ref().unwrap()[2].starts_with("bash /scripts/clean-node.sh"), "{container:?}");
+    let like = like.template.spec.unwrap();
+    assert_eq!(
+        (&pod.node_selector, pod.host_pid, &pod.volumes, &container.security_context),
+        (&like.node_selector, like.host_pid, &like.volumes, &like.containers[0].security_context)
+    );
+    assert_ne!(container.readiness_probe, like.containers[0].readiness_probe);
+    for (nodes, clean, told) in [(2, 0, "0 of 2 nodes are clean"), (2, 1, "1 of 2 nodes are clean")] {
+        stage.play_set("libvirt-clean", nodes, clean, clean).await;
+        let told = format!("waits until its nodes are clean: {told}");
+        let _: Libvirt = stage.until("libvirt", |l| reason(l) == "Deleting" && message(l) == told).await;
+        assert_eq!(stage.releases().await, 1, "it runs on meanwhile");
+    }
+    stage.play_set("libvirt-clean", 2, 2, 2).await;
+    stage.gone("Libvirt", "libvirt").await;
+    running.stop().await;
+    assert_eq!(sets.list(&ListParams::default()).await.unwrap().items.len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_that_is_written_while_drift_is_looked_for_is_none() {
     let mut stage = Stage::set("meanwhile").await;
@@ -276,6 +314,7 @@ async fn lp_2150668_what_users_have_something_in_is_not_removed() {
     running.stop().await;
     witness.finds(Found::Well);
     let _running = run();
+    stage.play_set("libvirt-clean", 1, 1, 1).await;
     eventually("the end", || async {
         stage.api::<Libvirt>().get_opt("libvirt").await.unwrap().is_none().then_some(())
     })

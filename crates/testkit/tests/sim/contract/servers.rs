@@ -140,6 +140,7 @@ pub(super) fn creation() -> Vec<Call> {
     let refused = |name, parts| create(name, parts, "");
     vec![
         flavor("server", 64, 2)("a flavor for servers"),
+        flavor("larger", 128, 2)("a larger flavor for servers"),
         flavor("smaller", 64, 1)("a flavor that is smaller than an image"),
         neutron("a network for a server", Member, "POST /v2.0/networks")
             .body(r#"{"network": {"name": "{run}-servers"}}"#)
@@ -216,8 +217,7 @@ pub(super) fn changes() -> Vec<Call> {
     ]
 }
 
-/// Its power, and its ports while it is stopped: only a guest that runs lets go of one. Of its size only what is refused: a resize
-/// may take it to another host, which not every cloud can.
+/// Its power and its size, and its ports while it is stopped: only a guest that runs lets go of one.
 pub(super) fn actions() -> Vec<Call> {
     let attach = |name, port: &str| {
         let body = format!(r#"{{"interfaceAttachment": {{"port_id": "{port}"}}}}"#);
@@ -256,6 +256,11 @@ pub(super) fn actions() -> Vec<Call> {
         resize("resize a server to less than its image", "{flavor}-smaller"),
         act("confirm no resize", r#"{"confirmResize": null}"#),
         act("revert no resize", r#"{"revertResize": null}"#),
+        resize("resize a server", "{flavor}-larger"),
+        until("a server that was resized", "VERIFY_RESIZE"),
+        act("stop a server that was resized", r#"{"os-stop": null}"#),
+        act("confirm a resize", r#"{"confirmResize": null}"#),
+        until("a server whose resize was confirmed", "ACTIVE").tells(&["/server/flavor/ram"]),
         act("an action that is none", r#"{"nil": null}"#),
     ]
 }
@@ -296,6 +301,7 @@ pub(super) fn ends() -> Vec<Call> {
         new_nova("let no project use a flavor again", Admin, "POST /v2.1/flavors/{flavor}/action")
             .body(r#"{"removeTenantAccess": {"tenant": "{project}"}}"#),
         flavor("delete the flavor for servers", "server"),
+        flavor("delete the larger flavor", "larger"),
         flavor("delete the smaller flavor", "smaller"),
     ];
     ends.extend(services());
