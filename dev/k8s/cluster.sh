@@ -69,11 +69,16 @@ kubectl_local() { "$BIN/kubectl" --kubeconfig "$LOCAL_KUBECONFIG" "$@"; }
 
 OUTSIDE=172.24.4 # network of the floating IPs, on a cloud with VMs
 
-# lead_outside: this machine becomes the router of that network, which node 1 leads to. The way ends with the cluster. A router that
-# is reached by a card does not see the switch go, and forgets nobody's address then; this one would, for a second.
+# lead_outside: this machine becomes the router of that network, which node 1 leads to; the other nodes and their pods find it there
+# too. The way ends with the cluster. A router that is reached by a card does not see the switch go, and forgets nobody's address
+# then; this one would, for a second.
 lead_outside() {
+  local n
   in_node 1 ip link set br-ex up || return
   in_node 1 sh -c 'f=/proc/sys/net/ipv4/conf/br-ex/arp_evict_nocarrier; [ ! -e "$f" ] || echo 0 >"$f"' || return
   in_node 1 ip addr replace "$OUTSIDE.1/24" dev br-ex
+  for n in $(running_nodes); do
+    [ "$n" = 1 ] || in_node "$n" ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)" || return
+  done
   ip route replace "$OUTSIDE.0/24" via "$(node_ip 1)"
 }

@@ -101,6 +101,12 @@ YAML
   demo wait vm/boots --for=jsonpath='{.status.phase}'=Building --timeout=60s && "$@" || return
   demo wait vm/boots --for=condition=Ready --timeout=900s
 }
+# Those that wait at them are connected to the broker as before.
+answers_are_lost() {
+  local queue queues
+  queues=$(k exec rabbitmq-0 -- rabbitmqctl -q list_queues -p nova name | grep '^reply_') || return
+  for queue in $queues; do k exec rabbitmq-0 -- rabbitmqctl -q delete_queue -p nova "$queue" || return; done
+}
 one_server() { is 1 servers_named boots; }
 servers_named() { openstack server list --all-projects --name "^$1\$" -f value -c ID | wc -l; }
 boots_goes() { demo delete vm boots --timeout=180s && is 0 servers_named boots; }
@@ -144,6 +150,9 @@ main() {
   ok "there is one server" one_server
   ok "and none when the VM goes" boots_goes
   ok "the database dies while a VM boots" boots dies mariadb-0
+  ok "there is one server" one_server
+  ok "and none when the VM goes" boots_goes
+  ok "genestack 695, cubecos 1301: queues of answers vanish while a VM boots" boots answers_are_lost
   ok "there is one server" one_server
   ok "and none when the VM goes" boots_goes
   ok "the cloud is well again" ready

@@ -138,7 +138,15 @@ impl ServiceController {
         }
         let status = with_outcome(request, &outcome);
         apply::status(api, object, object.status(), &status).await?;
-        Ok(Outcome::waiting(reason::DELETING, outcome.message()))
+        Ok(while_leaving(outcome))
+    }
+}
+
+/// How soon a service that is to go is looked at again: users may delete at any time what keeps it.
+fn while_leaving(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Blocked { message, .. } => Outcome::waiting(reason::DELETING, message),
+        other => other,
     }
 }
 
@@ -166,5 +174,19 @@ pub(crate) fn request<K: ServiceResource + Resource<DynamicType = ()>>(object: &
         status: object.status().cloned().unwrap_or_default(),
         retry: annotation(crate::RETRY),
         replace: annotation(crate::REPLACE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_service_is_looked_at_as_soon_as_its_removal_says() {
+        let soon = Outcome::waiting(reason::DELETING, "pods").within(Duration::from_secs(3));
+        assert_eq!(while_leaving(soon.clone()), soon);
+        assert_eq!(while_leaving(Outcome::blocked("InUse", "VMs")), Outcome::waiting(reason::DELETING, "VMs"));
     }
 }
