@@ -34,7 +34,8 @@ says() { demo wait "vm/$1" --timeout=120s --for="jsonpath={.status.conditions[?(
 message() { demo get vm "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
 
 waits_for_a_node() { declare_vm picky ", nodeSelector: {$LABEL: ssd}" && says picky NoNode && prints "$LABEL=ssd" message picky; }
-gets_a_node() { kubectl label node node1 "$LABEL=ssd" && ready picky && is node1 status picky node; }
+# Lists show on which node a VM is, and the next one comes soon.
+gets_a_node() { kubectl label node node1 "$LABEL=ssd" && ready picky && within 30 is node1 status picky node; }
 aggregates() { openstack aggregate list --long -f value -c Name -c Properties; }
 private_flavors() { openstack flavor list --private -f value -c Name; }
 out_of_date() { kubectl label node node1 "$LABEL-" && demo wait vm/picky --for=condition=UpToDate=False --timeout=60s; }
@@ -45,7 +46,7 @@ moves() {
   id=$(status picky id)
   kubectl label node node1 "$LABEL-" && kubectl label node node2 "$LABEL=nvme" &&
     patch picky "{\"nodeSelector\": {\"$LABEL\": \"nvme\"}}" && within 60 not ready_now picky && ready picky &&
-    is node2 status picky node && is "$id" status picky id && is '' status picky restarts
+    within 30 is node2 status picky node && is "$id" status picky id && is '' status picky restarts
 }
 is_anywhere() { patch picky '{"nodeSelector": null}' && within 30 not ready_now picky && ready picky; }
 lines() { "$@" | grep -c . || true; }
