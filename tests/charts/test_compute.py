@@ -1,5 +1,7 @@
 """The charts of networks and VMs: what a node gets to see, which nodes they choose, what their scripts do."""
 import base64
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -114,20 +116,22 @@ class Visible(unittest.TestCase):
         self.assertIn("nova-data", volumes)
         self.assertFalse({"libvirt-run", "openvswitch-run", "terminals", "ssh"} & volumes)
         self.assertEqual([o["metadata"]["name"] for o in charts.objects("nova", values) if o["kind"] == "DaemonSet"], ["nova-compute"])
-        self.assertNotIn("ssh-secret", str(charts.objects("nova", values)))
+        self.assertFalse([o for o in charts.objects("nova", values) if o["kind"] == "Secret" and o["metadata"]["name"].startswith("nova-ssh")])
 
     def test_who_takes_disks_may_write_to_folders_of_vms_and_holds_no_secret_of_those_who_bring_them(self):
         spec = charts.pod_spec(daemonset("nova", "nova-ssh"))
-        self.assertFalse([v for v in spec["volumes"] if "secret" in v])
-        container = spec["containers"][0]
-        self.assertEqual({m["mountPath"]: m.get("readOnly", False) for m in container["volumeMounts"]},
-                         {"/scripts": True, "/tmp": False, "/var/lib/nova/ssh": True, "/var/lib/nova/instances": False})
+        container, prepare = spec["containers"][0], spec["initContainers"][0]
+        mounted = [{m["mountPath"]: m.get("readOnly", False) for m in c["volumeMounts"]} for c in (container, prepare)]
+        self.assertEqual(mounted, [{"/scripts": True, "/tmp": False, "/keys": True, "/var/lib/nova/instances": False},
+                                   {"/scripts": True, "/tmp": False, "/keys": False, "/etc/ssh-secret": True}])
+        self.assertEqual(prepare["securityContext"]["capabilities"], {"drop": ["ALL"]})
         self.assertEqual((spec["securityContext"]["runAsUser"], spec["securityContext"]["runAsNonRoot"]), (42424, True))
         self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
         self.assertEqual(env(daemonset("nova", "nova-compute"))["SSH_UID"], "42424")
-        secret = charts.find(charts.defaults("nova"), "Secret", next(
-            v["secret"]["secretName"] for v in charts.pod_spec(daemonset("nova", "nova-compute"))["volumes"] if v["name"] == "etc"))
-        self.assertEqual(base64.b64decode(secret["data"]["ssh-secret"]), b"ssh-pw")
+        for name in ("nova-compute", "nova-ssh"):
+            volume = next(v for v in charts.pod_spec(daemonset("nova", name))["volumes"] if v["name"] == "ssh-secret")
+            secret = charts.find(charts.defaults("nova"), "Secret", volume["secret"]["secretName"])
+            self.assertEqual({key: base64.b64decode(value) for key, value in secret["data"].items()}, {"secret": b"ssh-pw"})
 
     def test_one_port_for_who_brings_and_who_takes(self):
         values = {"endpoints": {"compute_ssh": {"port": {"ssh": {"default": 2222}}}}}
@@ -217,6 +221,25 @@ class Scripts(unittest.TestCase):
         done = subprocess.run(["bash", charts.ROOT / "nova" / "files" / "sshd.sh"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("pod.security_context.nova.pod.runAsUser", done.stderr)
+
+    def identity(self, providers, vms=()):
+        """The file with a node's identity afterwards, where Placement has these."""
+        module = charts.script(charts.ROOT / "nova" / "files" / "identity.py")
+        answers = {"/resource_providers?name=node7": {"resource_providers": [{"uuid": uuid} for uuid in providers]},
+                   "/resource_providers/u1/allocations": {"allocations": {vm: {} for vm in vms}}}
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            file = pathlib.Path(folder, "compute_id")
+            try:
+                module.restore(file, "node7", answers.__getitem__)
+            except module.Lost as why:
+                self.assertFalse(file.exists())
+                return str(why)
+            return file.read_text() if file.exists() else None
+
+    def test_a_node_that_nova_knows_gets_its_identity_back_unless_it_has_vms(self):
+        self.assertIsNone(self.identity([]), "Nova gives it one")
+        self.assertEqual(self.identity(["u1"]), "u1")
+        self.assertRegex(self.identity(["u1"], ["vm-b", "vm-a"]), "node7 .* 2 VMs on it, vm-a .* write u1 to .*compute_id")
 
     def clean(self, plugged):
         """What cleans a node of the metadata agent's namespaces, where the switch has this, and which it asked to delete."""

@@ -134,7 +134,7 @@ left_on_nodes() {
   for n in $(running_nodes); do
     in_node "$n" ip -brief link | awk '/^(br-|ovs-|tap|genev)/ {print $1}'
     in_node "$n" ip netns list | grep ovnmeta- || true
-    in_node "$n" find /var/lib/nova /var/lib/libvirt /var/lib/openvswitch -mindepth 1 ! -name compute_id
+    in_node "$n" find /var/lib/nova /var/lib/libvirt /var/lib/openvswitch -mindepth 1
     grep -q "$TUNNEL_NET" <<<"$(in_node "$n" ip -4 -oneline addr show dev eth1)" || echo "node$n: eth1 has lost its address"
   done
   vm_processes

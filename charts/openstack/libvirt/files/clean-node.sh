@@ -8,5 +8,4 @@ if [[ $vms ]]; then
   echo "there are VMs on this node: $(tr '\n' ' ' <<<"$vms")" >&2
   exit 3
 fi
-# What Nova's database knows the node by stays, as the database does: nova-compute would not start where it has lost that.
-find /var/lib/nova /var/lib/libvirt -mindepth 1 ! -path /var/lib/nova/compute_id -delete
+find /var/lib/nova /var/lib/libvirt -mindepth 1 -delete

@@ -21,5 +21,6 @@ if [[ $DRIVER == libvirt.* ]]; then
     echo "waiting for libvirt on this node"
     sleep 2
   done
+  [[ -s /var/lib/nova/compute_id ]] || python3 /scripts/identity.py
 fi
 exec nova-compute --config-file /etc/nova/nova.conf

@@ -5,11 +5,11 @@ What connects gets a key and knows what key answers; what answers gets that key 
 import hmac
 import os
 import pathlib
-import shutil
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+SECRET = pathlib.Path("/etc/ssh-secret/secret")
 # Nova calls ssh and scp with an address and nothing else.
 CONFIG = """\
 Host *
@@ -34,30 +34,27 @@ def key(secret, role):
     return text.decode(), public.decode() + "\n"
 
 
-def write(file, text, owner=None):
+def write(file, text):
     """Put a file in place whole, for its owner's eyes only."""
     new = file.with_name(file.name + ".new")
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "w", encoding="utf-8") as out:
         out.write(text)
-    if owner is not None:
-        shutil.chown(new, owner)
     new.rename(file)
 
 
 def main():
-    secret = pathlib.Path(os.environ["SSH_SECRET_FILE"]).read_text(encoding="utf-8").strip()
-    client, server = pathlib.Path(os.environ["SSH_CLIENT_DIR"]), pathlib.Path(os.environ["SSH_SERVER_DIR"])
+    secret = SECRET.read_text(encoding="utf-8")
     (own, may_connect), (host, answers) = key(secret, "client"), key(secret, "host")
-    write(client / "id", own)
-    write(client / "known_hosts", "hypervisors " + answers)
-    write(client / "config", CONFIG.format(port=os.environ["SSH_PORT"], folder=client))
-
-    user = int(os.environ["SSH_UID"])
-    server.mkdir(exist_ok=True)
-    write(server / "authorized_keys", "restrict " + may_connect, user)
-    # the last: it is what the server waits for
-    write(server / "host_key", host, user)
+    if "SSH_CLIENT_DIR" in os.environ:
+        client = pathlib.Path(os.environ["SSH_CLIENT_DIR"])
+        write(client / "id", own)
+        write(client / "known_hosts", "hypervisors " + answers)
+        write(client / "config", CONFIG.format(port=os.environ["SSH_PORT"], folder=client))
+    if "SSH_SERVER_DIR" in os.environ:
+        server = pathlib.Path(os.environ["SSH_SERVER_DIR"])
+        write(server / "host_key", host)
+        write(server / "authorized_keys", "restrict " + may_connect)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,6 @@ if [[ $name != nova ]]; then
     "Set pod.security_context.nova.pod.runAsUser to nova's number in the image" >&2
   exit 1
 fi
-until [[ -r $SSH_SERVER_DIR/host_key ]]; do
-  echo "waiting for nova-compute on this node to write the keys"
-  sleep 1
-done
 
 cat >/tmp/sshd_config <<CONFIG
 ListenAddress $NODE_IP
@@ -19,7 +15,7 @@ Port $SSH_PORT
 HostKey $SSH_SERVER_DIR/host_key
 AuthorizedKeysFile $SSH_SERVER_DIR/authorized_keys
 AuthenticationMethods publickey
-# Its folder is root's.
+# Its folder is not its own.
 StrictModes no
 UsePAM no
 PidFile none

@@ -43,7 +43,6 @@
 {{- $computed := omit (include "nova.conf.shared" . | fromJson) "oslo_policy" -}}
 {{- $conf := include "toolkit.oslo.under" (dict "user" $given "computed" $computed) | fromJson -}}
 {{- $_ := set $files "nova.conf" (include "toolkit.oslo" (dict "conf" $conf "at" "conf.nova")) -}}
-{{- if include "nova.ssh" . }}{{ $_ := set $files "ssh-secret" (include "toolkit.password" (dict "root" . "path" "endpoints.compute_ssh.auth.nova.password")) }}{{ end -}}
 {{ toJson (omit $files "policy.yaml") }}
 {{- end -}}
 
@@ -51,7 +50,7 @@
 {{- $files := .Subcharts.toolkit.Files -}}
 {{ toJson (dict "db-init.py" ($files.Get "files/db-init.py") "ks-register.py" ($files.Get "files/ks-register.py") "connected.sh" ($files.Get "files/connected.sh")
   "db-sync.sh" (.Files.Get "files/db-sync.sh") "compute.sh" (.Files.Get "files/compute.sh")
-  "ssh-keys.py" (.Files.Get "files/ssh-keys.py") "sshd.sh" (.Files.Get "files/sshd.sh")) }}
+  "ssh-keys.py" (.Files.Get "files/ssh-keys.py") "sshd.sh" (.Files.Get "files/sshd.sh") "identity.py" (.Files.Get "files/identity.py")) }}
 {{- end -}}
 
 {{/* Which configuration an API under uwsgi reads: the pipeline first. */}}
@@ -68,17 +67,22 @@
 {{- end }}
 - {name: DRIVER, value: {{ .Values.conf.nova.DEFAULT.compute_driver }}}
 - {name: VIRT_TYPE, value: {{ .Values.conf.nova.libvirt.virt_type }}}
-{{- if include "nova.ssh" . }}
-- {name: SSH_SECRET_FILE, value: /etc/nova/ssh-secret}
+- {name: LIBVIRT_URI, value: {{ .Values.conf.nova.libvirt.connection_uri | quote }}}
+{{- if include "nova.ssh.enabled" . }}
 - {name: SSH_CLIENT_DIR, value: /root/.ssh}
 - {name: SSH_UID, value: {{ .Values.pod.security_context.nova.pod.runAsUser | int | quote }}}
-{{ include "nova.env.ssh" . }}
+- {name: SSH_PORT, value: {{ include "nova.ssh.port" . | quote }}}
 {{- end }}
 {{- end -}}
 
 {{/* Whether hypervisors bring disks to each other: a driver that has no disks needs it not. */}}
-{{- define "nova.ssh" -}}
+{{- define "nova.ssh.enabled" -}}
 {{- if and .Values.manifests.daemonset_ssh (hasPrefix "libvirt." .Values.conf.nova.DEFAULT.compute_driver) }}yes{{ end -}}
+{{- end -}}
+
+{{/* The Secret that their keys follow from. */}}
+{{- define "nova.ssh" -}}
+{{ toJson (dict "secret" (include "toolkit.password" (dict "root" . "path" "endpoints.compute_ssh.auth.nova.password"))) }}
 {{- end -}}
 
 {{- define "nova.ssh.port" -}}
@@ -88,12 +92,16 @@
 {{- define "nova.env.ssh" -}}
 - {name: NODE_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}
 - {name: SSH_PORT, value: {{ include "nova.ssh.port" . | quote }}}
-- {name: SSH_SERVER_DIR, value: /var/lib/nova/ssh}
+- {name: SSH_SERVER_DIR, value: /keys}
 {{- end -}}
 
 {{- define "nova.volumes.ssh" -}}
-- {name: ssh-keys, mountPath: /var/lib/nova/ssh, readOnly: true, source: {hostPath: {path: /var/lib/nova/ssh, type: DirectoryOrCreate}}}
+- {name: keys, mountPath: /keys, readOnly: true, source: {emptyDir: {medium: Memory}}}
 - {name: instances, mountPath: /var/lib/nova/instances, source: {hostPath: {path: /var/lib/nova/instances, type: DirectoryOrCreate}}}
+{{- end -}}
+
+{{- define "nova.volumes.ssh_secret" -}}
+- {name: ssh-secret, mountPath: /etc/ssh-secret, readOnly: true, source: {secret: {secretName: {{ include "toolkit.config.name" (dict "root" . "kind" "ssh") }}, defaultMode: 0440}}}
 {{- end -}}
 
 {{- define "nova.volumes.compute" -}}
@@ -104,8 +112,9 @@
 # Consoles are terminals of the node: their log is read only while they are seen.
 - {name: terminals, mountPath: /dev/pts, source: {hostPath: {path: /dev/pts}}}
 {{- end }}
-{{- if include "nova.ssh" . }}
+{{- if include "nova.ssh.enabled" . }}
 - {name: ssh, mountPath: /root/.ssh, source: {emptyDir: {medium: Memory}}}
+{{ include "nova.volumes.ssh_secret" . }}
 {{- end }}
 {{- end -}}
 

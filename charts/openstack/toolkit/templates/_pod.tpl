@@ -18,6 +18,7 @@ The spec of a pod with one container. Takes:
   apiAccess         true when the container itself talks to the Kubernetes API
   restartPolicy     (optional)
   preStop           a command that runs before the container is ended (optional; `pod.lifecycle.pre_stop_pause` wins)
+  prepare           what runs before in a container of its own: {command, env, volumes}; it has the standard volumes too (optional)
   host              what the pod shares with its node: a list of network, pid (optional)
   shareProcesses    true when the container leaves children behind that somebody has to reap
   affinity          in place of keeping replicas apart (optional)
@@ -62,9 +63,14 @@ securityContext:
 {{- with include "toolkit.pod.placement" (dict "root" $root "component" .component "settings" $settings "placement" (include "toolkit.key" (.placement | default $settings)) "affinity" .affinity "daemon" .daemon) }}
 {{ . }}
 {{- end }}
-{{- if $waits }}
+{{- if or $waits .prepare }}
 initContainers:
+  {{- if $waits }}
   - {{ include "toolkit.wait.container" . | indent 4 | trim }}
+  {{- end }}
+  {{- if .prepare }}
+  - {{ include "toolkit.prepare.container" . | indent 4 | trim }}
+  {{- end }}
 {{- end }}
 containers:
   - name: {{ .container }}
@@ -120,7 +126,7 @@ containers:
       {{- end }}
     {{- end }}
 volumes:
-  {{- range $volumes }}
+  {{- range concat $volumes (dig "volumes" list (.prepare | default dict)) }}
   {{- if .source }}
   - name: {{ .name }}
     {{- toYaml .source | nindent 4 }}
@@ -128,6 +134,30 @@ volumes:
   {{- end }}
   {{- if or $waits .apiAccess }}
   {{- include "toolkit.token.volume" . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* What runs before the pod's container and may see what that must not. */}}
+{{- define "toolkit.prepare.container" -}}
+name: prepare
+image: {{ include "toolkit.image" . }}
+imagePullPolicy: {{ .root.Values.images.pull_policy }}
+command:
+  {{- toYaml .prepare.command | nindent 2 }}
+env:
+  - {name: HOME, value: /tmp}
+  {{- with .prepare.env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+securityContext:
+  {{- include "toolkit.container.security" (dict "root" .root "container" "prepare") | nindent 2 }}
+{{- with include "toolkit.resources" (dict "root" .root "settings" "job") }}
+resources:
+  {{- . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  {{- range concat (include "toolkit.pod.standard_volumes" . | fromYamlArray) .prepare.volumes }}
+  - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: {{ .readOnly | default false }}}
   {{- end }}
 {{- end -}}
 
