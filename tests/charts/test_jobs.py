@@ -54,7 +54,7 @@ class Jobs(unittest.TestCase):
         url = "http://glance.cloud.svc.cluster.local:9292"
         self.assertEqual(given["SERVICE_ENDPOINTS"], f'{{"admin":"{url}","internal":"{url}","public":"{url}"}}')
         limits = ["image_count_total", "image_count_uploading", "image_size_total", "image_stage_total"]
-        self.assertEqual(given["SERVICE_LIMITS"], json.dumps(dict.fromkeys(limits, -1), separators=(",", ":")))
+        self.assertEqual(given["SERVICE_LIMITS"], json.dumps(dict.fromkeys(limits, 2147483647), separators=(",", ":")))
 
     def test_job_that_is_off(self):
         objs = charts.objects("keystone", {"manifests": {"job_fernet_setup": False, "job_credential_setup": False}})
