@@ -3,7 +3,7 @@
 # Runs inside the tree.
 set -euo pipefail
 
-drivers=(virtio_pci virtio_net virtio_blk virtio_rng)
+drivers=(virtio_pci virtio_net virtio_blk virtio_rng button evdev)
 kernel=/root/kernel initrd=/root/initrd
 
 apt-get update -q

@@ -16,7 +16,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 CHARTS=$HERE/../../charts/openstack
 NS=${NAMESPACE:-vms-by-hand}
-RELEASE=${RELEASE:-2026.2}
+RELEASE=${RELEASE:-2026.1} # vms.sh has the other
 WORK=$(mktemp -d)
 SERVICES=(mariadb memcached rabbitmq keystone glance placement ovn neutron libvirt nova)
 
@@ -70,6 +70,25 @@ unchanged_upgrade() {
 
 refused_while_there_are_vms() { not k exec "$(k get pods -l application=libvirt -o name | head -n 1)" -- bash /scripts/clean-node.sh; }
 
+compute_pod() { k get pods -l application=nova,component=compute --field-selector "spec.nodeName=node$1" -o name; }
+ids() { in_client 'openstack hypervisor list -f value -c "Hypervisor Hostname" -c ID | sort'; }
+# lose_identity N: node N is as one that was set up anew under its name.
+lose_identity() {
+  local pod
+  pod=$(compute_pod "$1") && in_node "$1" rm /var/lib/nova/compute_id && k delete "$pod"
+}
+not_without_vms() { lose_identity 1 && within 120 k_says 'has lost what Nova knows it by, and in Nova there are'; }
+k_says() { k logs "$(compute_pod 1)" --tail=5 2>/dev/null | grep -F "$1" || k logs "$(compute_pod 1)" --previous --tail=5 2>/dev/null | grep -F "$1"; }
+given_by_hand() {
+  local id
+  id=$(ids | awk '$2 == "node1" {print $1}') && in_node 1 sh -c "printf %s '$id' >/var/lib/nova/compute_id" && k delete "$(compute_pod 1)" &&
+    within 120 all_hypervisors
+}
+given_back() {
+  local before
+  before=$(ids) && lose_identity 1 && within 120 nodes_ready && within 120 all_hypervisors && is "$before" ids && within 60 services_up
+}
+
 uninstall() {
   local i
   for ((i = ${#SERVICES[@]} - 1; i >= 0; i--)); do helm uninstall "${SERVICES[i]}" -n "$NS" || return; done
@@ -92,7 +111,10 @@ main() {
   ok "all services of Nova are up" within 60 services_up
   ok "an unchanged upgrade replaces no pod" unchanged_upgrade
   ok "nodes with VMs are not cleaned" refused_while_there_are_vms
+  ok "a node that has lost its identity has no hypervisor while it has VMs" not_without_vms
+  ok "but one that is given it" given_by_hand
   ok "VMs are deleted" servers_gone
+  ok "without them it gets it back" given_back
   ok "nodes are cleaned" clean_nodes
   ok "helm uninstall" uninstall
   ok "nothing is left on the nodes" is "" left_on_nodes
