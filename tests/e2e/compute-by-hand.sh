@@ -68,7 +68,7 @@ unchanged_upgrade() {
   is "$before" workloads
 }
 
-refused_while_there_are_vms() { not k exec "$(k get pods -l application=libvirt -o name | head -n 1)" -- bash /scripts/clean-node.sh; }
+refused_while_there_are_vms() { not k exec "$(k get pods -l application=libvirt --field-selector spec.nodeName=node1 -o name)" -- bash /scripts/clean-node.sh; }
 
 compute_pod() { k get pods -l application=nova,component=compute --field-selector "spec.nodeName=node$1" -o name; }
 ids() { in_client 'openstack hypervisor list -f value -c "Hypervisor Hostname" -c ID | sort'; }
