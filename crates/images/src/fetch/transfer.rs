@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::{Response, StatusCode};
-use tokio::fs::File;
+use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncSeekExt, AsyncWriteExt, BufWriter};
 use tokio::time::sleep;
 use tracing::info;
@@ -50,7 +50,8 @@ impl<'a> Transfer<'a> {
     pub(super) async fn begin(asking: Asking<'a>, response: Response, workspace: &Workspace) -> Result<Self, Error> {
         let (url, identity) = (shown(response.url()), Identity::of(&response));
         let scratch = workspace.scratch()?;
-        let file = File::create(scratch.path()).await.map_err(Error::writing(None))?;
+        // Not made anew: opening goes on in a thread when nobody waits any more, and the file is removed by then.
+        let file = OpenOptions::new().write(true).open(scratch.path()).await.map_err(Error::writing(None))?;
         let transfer = Self {
             scratch,
             file: BufWriter::with_capacity(WRITE_BUFFER, file),

@@ -10,6 +10,7 @@ mod verdicts;
 
 use std::fs;
 use std::net::TcpListener;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use kupenstack_images::{
@@ -108,6 +109,33 @@ async fn a_file_arrives_whole_with_its_digest_and_address() {
     assert_eq!(download.final_url, format!("{}/disk.img", server.uri()));
     drop(download);
     assert_eq!(place.files(), 0, "a dropped download stays on disk");
+}
+
+/// What runs in a thread can't be interrupted: it may come to the file when that is removed.
+#[test]
+fn a_download_that_is_given_up_at_its_beginning_leaves_nothing() {
+    let place = Place::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let (busy, free) = mpsc::channel::<()>();
+    runtime.spawn_blocking(move || free.recv());
+    runtime.block_on(async {
+        let server = server("/disk.img", file()).await;
+        let url = format!("{}/disk.img", server.uri());
+        let begun = async {
+            while place.files() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = begun => {}
+            fetched = place.fetch(&url) => panic!("{fetched:?} with no thread to open a file"),
+        }
+        busy.send(()).unwrap();
+        // behind whatever else waits for the thread
+        tokio::task::spawn_blocking(|| {}).await.unwrap();
+    });
+    assert_eq!(place.files(), 0);
 }
 
 #[tokio::test]

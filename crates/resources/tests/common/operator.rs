@@ -79,12 +79,7 @@ impl Operator {
         within(&mut self.controllers, "the operator's end").await.unwrap();
     }
 
-    /// Ends everything where it is, as a crash does.
-    pub(crate) fn crash(self) {
-        drop(self);
-    }
-
-    /// The same, and waits until nothing of it runs any more.
+    /// Ends everything where it is, as a crash does, and waits until nothing of it runs any more.
     pub(crate) async fn kill(mut self) {
         // whoever waits for a pass goes first: kube takes a pass that was cancelled for a bug
         self.controllers.abort();

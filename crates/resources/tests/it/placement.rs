@@ -242,12 +242,12 @@ async fn a_crash_leaves_nothing_behind() {
     label(&world, "node1", json!({"disk": "ssd"})).await;
     ssd(&tenant, "web").await;
     on(&tenant, "web", "node1").await;
-    operator.crash();
+    operator.kill().await;
     tenant.api::<VirtualMachine>().delete("web", &kube::api::DeleteParams::default()).await.unwrap();
     // its finalizer goes with the operator that is to come; then nobody tells of it any more
     let operator = world.operator();
     look::gone(tenant.api::<VirtualMachine>(), "web").await;
-    operator.crash();
+    operator.kill().await;
     let _operator = world.operator();
     nothing_is_left(&world).await;
 }
