@@ -119,6 +119,13 @@ impl Compute {
         self.service.put(&["os-services", id], &json!(changes)).await.map(drop)
     }
 
+    /// Has Nova forget a host, by the id of its `nova-compute`: what it had to offer, its place in a cell and in aggregates; for an
+    /// administrator. False if there is no such service. One with servers, or with some on their way from or to it, is refused
+    /// as a [`ErrorKind::Conflict`](crate::ErrorKind::Conflict). A `nova-compute` that starts there later is a new host.
+    pub async fn delete_service(&self, id: &str) -> Result<bool, Error> {
+        self.service.delete(&["os-services", id]).await
+    }
+
     /// Whether there is any server, of whatever project; for an administrator. Deleted ones don't count.
     pub async fn any_server(&self) -> Result<bool, Error> {
         let call = self.service.call(Method::GET, &["servers"]).await?.query(&[("all_tenants", "1"), ("limit", "1")]);

@@ -5,6 +5,9 @@
 //!
 //! Nova deletes nothing on a host that it believes to be up, or that may come back. So it is told that the host is down, and takes it for
 //! that whatever comes; and told otherwise when the node is in service again. That it was us is in the reason that Nova shows.
+//!
+//! What is left of a host whose node was deleted is forgotten once no server is on it: by Neutron its agents, at which routers may go
+//! out, and then by Nova the host itself. If the node comes back, it is a new host.
 
 mod verdict;
 
@@ -17,7 +20,7 @@ use std::{
 use futures::{StreamExt, TryStreamExt, future::OptionFuture};
 use kupenstack_api::resources::VirtualMachine;
 use kupenstack_core::ownership::ClusterId;
-use kupenstack_openstack::{Compute, Error};
+use kupenstack_openstack::{Client, Compute, ComputeService, Error};
 use kupenstack_runtime::{Context, Told, growing, jittered};
 use tokio::{sync::Notify, time::sleep};
 
@@ -123,24 +126,27 @@ impl Fencing {
     async fn round(&self) -> Result<Next, Stop> {
         let Standing::Ready(site) = self.cloud.standing(SERVICES) else { return Ok(Next::AtNews) };
         let admin = Worker::stranger(&self.cloud, &site).await?;
-        let result = self.look_after(&admin.client.compute(), &site.cluster).await;
+        let result = self.look_after(&admin.client, &site.cluster).await;
         result.inspect_err(|stop| admin.doubt(&self.cloud, stop))
     }
 
-    async fn look_after(&self, compute: &Compute, cluster: &ClusterId) -> Result<Next, Stop> {
-        let services = compute.compute_services().await?;
+    async fn look_after(&self, client: &Client, cluster: &ClusterId) -> Result<Next, Stop> {
+        let services = client.compute().compute_services().await?;
         let presence = |host: &str| self.nodes.presence(host).unwrap_or(Presence::There);
+        let compute = &client.compute();
         let (mut lost, mut next, mut failed) = (HashMap::new(), Next::AtNews, None);
         for (service, verdict) in verdict::of(cluster, &services, presence) {
             let host = service.host.as_str();
             let due = match verdict {
                 Verdict::Fine => continue,
                 Verdict::Doubtful => Ok(Next::Soon),
-                Verdict::Fenced => servers_on(compute, host, &mut lost).await,
+                Verdict::Fenced => servers_on(compute, host, &mut lost).await.map(|_| Next::NowAndThen),
+                Verdict::Gone => self.retire(client, service, &mut lost).await,
                 Verdict::Fence(changes) => match compute.update_service(&service.id, &changes).await {
                     Ok(()) => {
                         tracing::warn!(host, "its node is out of service: Nova was told that it is down");
-                        servers_on(compute, host, &mut lost).await
+                        let next = if presence(host) == Presence::Absent { Next::Soon } else { Next::NowAndThen };
+                        servers_on(compute, host, &mut lost).await.map(|_| next)
                     }
                     Err(error) => Err(error),
                 },
@@ -159,6 +165,34 @@ impl Fencing {
         failed.map_or(Ok(next), |error| Err(error.into()))
     }
 
+    /// Has a host forgotten that is no node any more, unless there are servers on it, or a sign that it lives. The host itself goes
+    /// last: it tells of the rest.
+    async fn retire(
+        &self,
+        client: &Client,
+        service: &ComputeService,
+        lost: &mut HashMap<String, Arc<str>>,
+    ) -> Result<Next, Error> {
+        let (compute, host) = (client.compute(), service.host.as_str());
+        if servers_on(&compute, host, lost).await? > 0 {
+            return Ok(Next::Soon);
+        }
+        if self.cloud.has("Neutron") {
+            let network = client.network();
+            let agents = network.agents_on(host).await?;
+            if agents.iter().any(|agent| agent.alive) {
+                return Ok(Next::Soon);
+            }
+            for agent in agents {
+                network.delete_agent(&agent.id).await?;
+            }
+        }
+        if compute.delete_service(&service.id).await? {
+            tracing::info!(host, "its node was deleted, and no server is on it: it was forgotten");
+        }
+        Ok(Next::NowAndThen)
+    }
+
     /// Tells what died, and has those look who are concerned.
     fn publish(&self, now: HashMap<String, Arc<str>>) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,10 +206,10 @@ impl Fencing {
     }
 }
 
-/// Notes all servers on a dead host.
-async fn servers_on(compute: &Compute, host: &str, lost: &mut HashMap<String, Arc<str>>) -> Result<Next, Error> {
+/// Notes all servers on a dead host. How many they are.
+async fn servers_on(compute: &Compute, host: &str, lost: &mut HashMap<String, Arc<str>>) -> Result<usize, Error> {
     let ids: Vec<String> = compute.servers_on(host).try_collect().await?;
-    let host: Arc<str> = host.into();
+    let (count, host): (_, Arc<str>) = (ids.len(), host.into());
     lost.extend(ids.into_iter().map(|id| (id, Arc::clone(&host))));
-    Ok(Next::NowAndThen)
+    Ok(count)
 }

@@ -19,6 +19,8 @@ pub(super) enum Verdict {
     Doubtful,
     /// It is dead, and Nova knows.
     Fenced,
+    /// The same, because of us, and there is no node that it could come back on.
+    Gone,
     /// It is dead, and Nova is to be told.
     Fence(ServiceChanges),
     /// It is not dead any more, and Nova is to be told.
@@ -39,6 +41,7 @@ pub(super) fn of<'a>(
             Presence::There => Verdict::Fine,
             Presence::Absent if !can_be_gone => Verdict::Fine,
             Presence::Absent if service.is_up() => Verdict::Doubtful,
+            Presence::Absent if service.forced_down && is_ours(cluster, service) => Verdict::Gone,
             Presence::OutOfService | Presence::Absent if service.forced_down => Verdict::Fenced,
             Presence::OutOfService | Presence::Absent => Verdict::Fence(down(cluster, service)),
         };
@@ -140,7 +143,7 @@ mod tests {
         assert!(changes.forced_down && changes.status == "disabled");
         let fenced = told(&host, changes);
         assert_eq!(verdict(&fenced, Presence::OutOfService), Verdict::Fenced);
-        assert_eq!(verdict(&fenced, Presence::Absent), Verdict::Fenced);
+        assert_eq!(verdict(&fenced, Presence::Absent), Verdict::Gone);
         let Verdict::Release(changes) = verdict(&fenced, Presence::There) else { panic!("not released") };
         assert_eq!(told(&fenced, changes), host);
     }
@@ -149,6 +152,7 @@ mod tests {
     fn what_others_said_is_theirs_to_take_back() {
         let host = ComputeService { forced_down: true, ..service("node", "down") };
         assert_eq!(verdict(&host, Presence::OutOfService), Verdict::Fenced);
+        assert_eq!(verdict(&host, Presence::Absent), Verdict::Fenced, "it may be a host that is no node");
         assert_eq!(verdict(&host, Presence::There), Verdict::Fine);
     }
 

@@ -16,12 +16,10 @@ use crate::{
     object::{ObjectKind, ObjectLife, there_is},
     patience::{answered, attempt, eventually},
     point::Phase,
-    stage::Stage,
+    stage::{STAGE, Stage},
 };
 
 const NAME: &str = "it";
-/// The host that lives.
-const OTHER: &str = "other";
 
 #[derive(Clone)]
 pub(crate) struct DeadHostLife;
@@ -30,18 +28,19 @@ fn nodes(stage: &Stage) -> Api<Node> {
     Api::all(stage.client.clone())
 }
 
-async fn put_node(stage: &Stage) {
-    let node = serde_json::from_value(json!({"metadata": {"name": stage.name}})).unwrap();
+/// The host that lives.
+fn other(stage: &Stage) -> String {
+    format!("{}-other", stage.name)
+}
+
+async fn put_node(stage: &Stage, name: &str) {
+    let node = serde_json::from_value(json!({"metadata": {"name": name, "labels": {STAGE: stage.name}}})).unwrap();
     attempt(|| async { nodes(stage).create(&PostParams::default(), &node).await.map(drop) }).await;
 }
 
 async fn patch_node(stage: &Stage, patch: Value) {
     let patch = Patch::Merge(patch);
     attempt(|| async { nodes(stage).patch(&stage.name, &PatchParams::default(), &patch).await.map(drop) }).await;
-}
-
-fn lives(stage: &Stage, life: HostLife) {
-    stage.sim.cloud().nova.edit_service(&stage.name, |service| service.life = life);
 }
 
 fn expect(what: &str, found: &Value, wanted: &Value) -> Result<(), String> {
@@ -61,8 +60,15 @@ impl Life for DeadHostLife {
         &["projects", "image", "flavor", "network", "subnet", "port", "virtualmachine", "fencing"];
 
     async fn prepare(&self, stage: &Stage) {
-        stage.sim.cloud().nova.set_hosts(&[&stage.name, OTHER]);
-        put_node(stage).await;
+        {
+            let mut cloud = stage.sim.cloud();
+            cloud.nova.set_hosts(&[&stage.name, &other(stage)]);
+            cloud.neutron.set_agents(&[&stage.name, &other(stage)]);
+        }
+        // were both without one, it would be said that nodes are not seen
+        for node in [&stage.name, &other(stage)] {
+            put_node(stage, node).await;
+        }
         VirtualMachine::prepare(stage).await;
         let spec = json!({"image": "linux", "flavor": stage.name, "networks": [{"network": "net"}]});
         there_is::<VirtualMachine>(stage, NAME, spec).await;
@@ -71,7 +77,11 @@ impl Life for DeadHostLife {
     async fn create(&self, stage: &Stage) {
         // the token of before ends, so that a login is part of the life
         stage.sim.clock().advance(stage.sim.options().token_life);
-        lives(stage, HostLife::Missed);
+        {
+            let mut cloud = stage.sim.cloud();
+            cloud.nova.edit_service(&stage.name, |service| service.life = HostLife::Missed);
+            cloud.neutron.end_agents(&stage.name);
+        }
         let taint =
             json!([{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}]);
         patch_node(stage, json!({"spec": {"taints": taint}})).await;
@@ -82,8 +92,9 @@ impl Life for DeadHostLife {
     }
 
     async fn delete(&self, stage: &Stage) {
-        lives(stage, HostLife::Alive);
-        put_node(stage).await;
+        // one that was forgotten is a new host
+        stage.sim.cloud().nova.edit_service(&stage.name, |service| *service = ComputeService::default());
+        put_node(stage, &stage.name).await;
     }
 
     async fn nudge(&self, stage: &Stage) {
@@ -102,19 +113,24 @@ impl Life for DeadHostLife {
         Census::new()
     }
 
-    async fn check(&self, stage: &Stage, _: Phase) -> Result<(), String> {
+    async fn check(&self, stage: &Stage, phase: Phase) -> Result<(), String> {
         let vms = VirtualMachine::api(stage);
         let vm = answered(|| vms.get_opt(NAME)).await.ok_or("the VM is gone")?;
         let status = json!(vm.status);
         let (cloud, id) = (stage.sim.cloud(), status["id"].as_str().unwrap_or_default());
         let server = cloud.nova.server(id).ok_or_else(|| format!("the status tells of server {id}"))?;
-        expect("the server", &json!([server.status(), server.host]), &json!(["ACTIVE", OTHER]))?;
+        expect("the server", &json!([server.status(), server.host]), &json!(["ACTIVE", other(stage)]))?;
         let at = cloud.neutron.all("ports").filter(|port| port.text("device_id") == id).count();
         expect("its ports", &json!(at), &json!(1))?;
         let told = [&status["node"], &status["restarts"], &status["phase"]];
-        expect("the status", &json!(told), &json!([OTHER, 1, "Running"]))?;
+        expect("the status", &json!(told), &json!([other(stage), 1, "Running"]))?;
         let service = cloud.nova.service(&stage.name);
-        expect("the host", &json!([service.forced_down, service.is_disabled]), &json!([true, true]))
+        expect("the host", &json!([service.forced_down, service.is_disabled]), &json!([true, true]))?;
+        // without a node it does not come back
+        let is_gone = phase == Phase::Update;
+        expect("whether it is forgotten", &json!(service.is_forgotten), &json!(is_gone))?;
+        let agents = cloud.neutron.agents().iter().filter(|agent| agent.host == stage.name).count();
+        expect("its agents", &json!(agents), &json!(if is_gone { 0 } else { 2 }))
     }
 
     async fn shown(&self, stage: &Stage) -> String {

@@ -16,7 +16,7 @@ use crate::{
     object::there_is,
     patience::{answered, attempt, eventually, gone},
     point::Phase,
-    stage::Stage,
+    stage::{STAGE, Stage},
 };
 
 const NAME: &str = "it";
@@ -45,7 +45,7 @@ impl Life for PlacementLife {
     async fn prepare(&self, stage: &Stage) {
         stage.sim.cloud().nova.set_hosts(&[&stage.name]);
         let node = json!({"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": stage.name, "labels": {"disk": "ssd", "zone": "west"}}});
+            "metadata": {"name": stage.name, "labels": {STAGE: stage.name, "disk": "ssd", "zone": "west"}}});
         let (nodes, node) = (Api::<Node>::all(stage.client.clone()), serde_json::from_value(node).unwrap());
         attempt(|| async { nodes.create(&PostParams::default(), &node).await.map(drop) }).await;
         stage.has_a_project().await;

@@ -37,7 +37,11 @@ const OBSERVED: Duration = Duration::from_mins(1);
 /// What comes after a last request comes sooner than this.
 const QUIET: Duration = Duration::from_millis(300);
 /// Kinds without a namespace of which a stage has one object.
-const NAMED_LIKE_THE_STAGE: [&str; 5] = ["namespaces", "clusterimages", "externalnetworks", "flavors", "nodes"];
+const NAMED_LIKE_THE_STAGE: [&str; 4] = ["namespaces", "clusterimages", "externalnetworks", "flavors"];
+/// Kinds without a namespace of which a stage has those with its label.
+const LABELLED: [&str; 1] = ["nodes"];
+/// The label that tells whose a node is.
+pub(crate) const STAGE: &str = "stage";
 /// Kinds without a namespace that stages share.
 const SHARED: [&str; 1] = ["openstacks"];
 
@@ -251,6 +255,7 @@ fn route(stage: &str) -> Route {
             [kind] if NAMED_LIKE_THE_STAGE.contains(kind) => {
                 format!("{path}?{query}&fieldSelector=metadata.name%3D{stage}")
             }
+            [kind] if LABELLED.contains(kind) => format!("{path}?{query}&labelSelector={STAGE}%3D{stage}"),
             [kind] => format!("/{version}/namespaces/{stage}/{kind}?{query}"),
             ["namespaces", CLOUD, "secrets", ADMIN_SECRET] => {
                 format!("/{version}/namespaces/{CLOUD}/secrets/{}?{query}", admin_secret(&stage))
@@ -269,6 +274,7 @@ mod tests {
         let route = route("image-7");
         for (sent, reached) in [
             ("/api/v1/namespaces?limit=1", "/api/v1/namespaces?limit=1&fieldSelector=metadata.name%3Dimage-7"),
+            ("/api/v1/nodes?limit=1", "/api/v1/nodes?limit=1&labelSelector=stage%3Dimage-7"),
             ("/apis/kupenstack.io/v1/images?watch=true", "/apis/kupenstack.io/v1/namespaces/image-7/images?watch=true"),
             ("/apis/cluster.kupenstack.io/v1/openstacks", "/apis/cluster.kupenstack.io/v1/openstacks"),
             (

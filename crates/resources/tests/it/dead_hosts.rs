@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kupenstack_api::resources::{Port, VirtualMachine};
 use kupenstack_testkit::sim::{ComputeService, HostLife};
 use serde_json::{Value, json};
@@ -122,6 +122,50 @@ async fn a_node_that_is_deleted_is_believed_to_live_as_long_as_it_speaks() {
     let is_anew = |vm: &VirtualMachine| is_ready(vm) && id(vm) != id(&first);
     until(tenant.api(), "web", is_anew).await;
     assert!(service(&world, "node1").forced_down);
+}
+
+/// What is left of it would be counted, and asked, for ever; and routers would be expected to go out there.
+#[tokio::test(flavor = "multi_thread")]
+async fn nova_operator_620_atmosphere_567_a_node_that_was_deleted_is_forgotten_when_its_servers_are_elsewhere() {
+    let world = placement::world().await;
+    world.sim.cloud().neutron.set_agents(&["node1", "node2"]);
+    let _operator = world.operator();
+    let tenant = world.tenant().await;
+    surroundings(&tenant).await;
+    running(&tenant, json!({"restartPolicy": "Never"})).await;
+    die(&world, "node1");
+    nodes(&world).await.delete("node1", &DeleteParams::default()).await.unwrap();
+    eventually("its end", async || service(&world, "node1").forced_down).await;
+    phase(&tenant, "web", "Failed").await;
+    looked_at_twice(&world, "/v2.1/servers").await;
+    assert!(!service(&world, "node1").is_forgotten, "there is a server on it");
+
+    look::delete(tenant.api::<VirtualMachine>(), "web").await;
+    looked_at_twice(&world, "/v2.0/agents").await;
+    assert!(!service(&world, "node1").is_forgotten, "its agents are alive");
+    world.sim.cloud().neutron.end_agents("node1");
+    news(&world).await;
+    eventually("its retirement", async || service(&world, "node1").is_forgotten).await;
+    let cloud = world.sim.cloud();
+    let left: Vec<_> = cloud.neutron.agents().iter().map(|agent| agent.host.as_str()).collect();
+    assert_eq!(left, ["node2", "node2"]);
+    assert_eq!(cloud.nova.service("node2"), ComputeService::default());
+}
+
+/// A reason to look at hosts.
+async fn news(world: &World) {
+    let node = serde_json::from_value(json!({"metadata": {"generateName": "news-"}})).unwrap();
+    nodes(world).await.create(&PostParams::default(), &node).await.unwrap();
+}
+
+/// Hosts are looked at, with a question, and once more, which proves that the first look is over.
+async fn looked_at_twice(world: &World, question: &str) {
+    let asked = || world.sim.cloud().journal.count("GET", question);
+    for _ in 0..2 {
+        let before = asked();
+        news(world).await;
+        eventually("a look", async || asked() > before).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ pub use self::{
     ids::Ids,
     journal::{Entry, Journal},
     keystone::{Entity, Keystone},
-    neutron::{Item, Neutron},
+    neutron::{Agent, Item, Neutron},
     nova::{Aggregate, ComputeService, Flavor, HostLife, KeyPair, Nova, Server, ServerFault, ServerGroup},
     quota::Quotas,
     service::{Access, Call, Caller, Microversions, Route, Service, Version},

@@ -1,6 +1,7 @@
 //! Neutron v2.0: networks, subnets and ports, security groups and their rules, routers, floating IPs.
 
 mod addresses;
+mod agents;
 mod convert;
 mod devices;
 mod floating_ips;
@@ -26,7 +27,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub use self::item::Item;
+pub use self::{agents::Agent, item::Item};
 use self::{
     floating_ips::FLOATING_IPS,
     item::attributes,
@@ -76,6 +77,7 @@ pub struct Neutron {
     /// What it was told of projects and resources.
     quotas: HashMap<(String, &'static str), i64>,
     keeps_dns: bool,
+    agents: Vec<Agent>,
 }
 
 impl Neutron {
@@ -84,6 +86,7 @@ impl Neutron {
             tables: KINDS.iter().map(|kind| (kind.collection, Table::new(options.history))).collect(),
             quotas: HashMap::new(),
             keeps_dns: options.network_dns,
+            agents: Vec::new(),
         }
     }
 
@@ -248,6 +251,13 @@ impl Neutron {
     }
 }
 
+fn only_admin(call: &Call<'_>, action: &str) -> Result<(), Refusal> {
+    if call.caller.is_admin() {
+        return Ok(());
+    }
+    Err(Refusal::forbidden(format!("rule:{action} is disallowed by policy")).of_type("PolicyNotAuthorized"))
+}
+
 /// What Neutron says of what it did not foresee.
 fn broken() -> Refusal {
     let words = "Request Failed: internal server error while processing your request.";
@@ -288,6 +298,8 @@ macro_rules! routes {
             Route::new("GET", "/v2.0/quotas/{project_id}", Self::show_quotas),
             Route::new("PUT", "/v2.0/quotas/{project_id}", Self::set_quotas),
             Route::new("DELETE", "/v2.0/quotas/{project_id}", Self::forget_quotas),
+            Route::new("GET", "/v2.0/agents", Self::list_agents),
+            Route::new("DELETE", "/v2.0/agents/{agent_id}", Self::delete_agent),
             Route::new("PUT", "/v2.0/routers/{router_id}/add_router_interface", Self::add_interface),
             Route::new("PUT", "/v2.0/routers/{router_id}/remove_router_interface", Self::remove_interface),
             $(Route::new("GET", $all, |it, call| it.list(call, &$kind)),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Neutron,
     convert::{self, plain},
+    only_admin,
 };
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
@@ -35,13 +36,13 @@ impl Neutron {
 
     pub(super) fn show_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
         if call.param(0) != call.caller.project() {
-            only_admin(call, "get")?;
+            only_admin(call, "get_quota")?;
         }
         Ok(self.shown_quotas(call))
     }
 
     pub(super) fn set_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
-        only_admin(call, "update")?;
+        only_admin(call, "update_quota")?;
         let (project, body) = (call.param(0).to_owned(), call.request.json());
         let asked = body["quota"].as_object().cloned().unwrap_or_default();
         for (resource, limit) in limits(&asked)? {
@@ -57,7 +58,7 @@ impl Neutron {
     }
 
     pub(super) fn forget_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
-        only_admin(call, "delete")?;
+        only_admin(call, "delete_quota")?;
         let (project, before) = (call.param(0), self.quotas.len());
         self.quotas.retain(|(of, _), _| of != project);
         if self.quotas.len() == before {
@@ -90,11 +91,4 @@ fn limits(asked: &Map<String, Value>) -> Result<Vec<(&'static str, i64)>, Refusa
         })
     };
     asked.iter().map(limit).collect()
-}
-
-fn only_admin(call: &Call<'_>, action: &str) -> Result<(), Refusal> {
-    if call.caller.is_admin() {
-        return Ok(());
-    }
-    Err(Refusal::forbidden(format!("rule:{action}_quota is disallowed by policy")).of_type("PolicyNotAuthorized"))
 }

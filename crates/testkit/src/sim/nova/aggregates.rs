@@ -99,6 +99,14 @@ impl Nova {
         self.hosts.aggregates.remove(now, id).is_some()
     }
 
+    /// As when a host is forgotten.
+    pub(super) fn leave_aggregates(&mut self, now: Timestamp, host: &str) {
+        let with = self.aggregates().filter(|aggregate| aggregate.hosts.iter().any(|it| it == host));
+        for id in with.map(|aggregate| aggregate.id.clone()).collect::<Vec<_>>() {
+            self.edit_aggregate(now, &id, |aggregate| aggregate.hosts.retain(|it| it != host));
+        }
+    }
+
     pub(super) fn list_aggregates(&mut self, call: &mut Call<'_>) -> Outcome {
         only_admin(call, "os-aggregates:index")?;
         let aggregates = self.hosts.aggregates.view(call.as_of);

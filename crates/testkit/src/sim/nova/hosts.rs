@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Flavor, Nova, aggregates::Aggregate, only_admin, speaks};
@@ -39,6 +40,8 @@ pub struct Service {
     pub is_disabled: bool,
     /// Why.
     pub disabled_reason: Option<String>,
+    /// Whether it was deleted, and has not been started since.
+    pub is_forgotten: bool,
 }
 
 /// Whether a `nova-compute` does anything.
@@ -87,7 +90,10 @@ impl Hosts {
 
     /// The hosts that a server of a flavor can be on.
     pub(super) fn fitting(&self, flavor: &Flavor) -> Vec<String> {
-        let takes = |host: &str| self.is_up(host) && !self.service(host).is_disabled;
+        let takes = |host: &str| {
+            let service = self.service(host);
+            service.is_up() && !service.is_disabled && !service.is_forgotten
+        };
         self.names.iter().filter(|host| takes(host) && self.fits(host, flavor)).cloned().collect()
     }
 
@@ -141,8 +147,7 @@ impl Nova {
     pub(super) fn update_service(&mut self, call: &mut Call<'_>) -> Outcome {
         only_admin(call, "os-services:update")?;
         let id = call.param(0);
-        let one = self.all_services().into_iter().find(|one| one.uuid() == id);
-        let one = one.ok_or_else(|| Refusal::not_found(format!("Service {id} could not be found.")))?;
+        let one = self.service_with(id)?;
         if one.binary != "nova-compute" {
             let words = "Updating a nova-compute service is the only one supported";
             return Err(Refusal::bad_request(format!("{words}: {}", one.binary)));
@@ -164,6 +169,26 @@ impl Nova {
         Ok(Answer::ok(&json!({"service": now.map(|now| now.shown(call))})))
     }
 
+    /// From 2.53 on. What counts the migrations of servers is not simulated.
+    pub(super) fn delete_service(&mut self, call: &mut Call<'_>) -> Outcome {
+        only_admin(call, "os-services:delete")?;
+        let one = self.service_with(call.param(0))?;
+        if one.binary == "nova-compute" {
+            if self.servers().any(|server| server.host.as_deref() == Some(&one.host)) {
+                let words = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.";
+                return Err(Refusal::conflict(words));
+            }
+            self.leave_aggregates(call.now, &one.host);
+            self.edit_service(&one.host, |service| service.is_forgotten = true);
+        }
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    }
+
+    fn service_with(&self, id: &str) -> Result<Shown, Refusal> {
+        let one = self.all_services().into_iter().find(|one| one.uuid() == id);
+        one.ok_or_else(|| Refusal::not_found(format!("Service {id} could not be found.")))
+    }
+
     fn all_services(&self) -> Vec<Shown> {
         let internal = ["nova-conductor", "nova-scheduler"].map(|binary| (binary, "control1", "internal"));
         let computes = self.hosts.names.iter().map(|host| ("nova-compute", host.as_str(), "nova"));
@@ -172,6 +197,7 @@ impl Nova {
             let service = if binary == "nova-compute" { self.service(host) } else { Service::default() };
             Shown { index, binary, host: host.to_owned(), zone, service }
         })
+        .filter(|one| !one.service.is_forgotten)
         .collect()
     }
 }

@@ -126,6 +126,7 @@ impl Service for Nova {
         Route::new("POST", "/v2.1/os-aggregates/{aggregate_id}/action", Self::act_on_aggregate),
         Route::new("GET", "/v2.1/os-services", Self::list_services),
         Route::new("PUT", "/v2.1/os-services/{service_id}", Self::update_service),
+        Route::new("DELETE", "/v2.1/os-services/{service_id}", Self::delete_service),
         Route::new("GET", "/v2.1/os-keypairs", Self::list_key_pairs),
         Route::new("POST", "/v2.1/os-keypairs", Self::create_key_pair),
         Route::new("GET", "/v2.1/os-keypairs/{keypair_name}", Self::show_key_pair),

@@ -274,6 +274,12 @@ fn services() -> Vec<Call> {
         say("a host is down, says a member", Member, r#"{"forced_down": true}"#),
         say("a reason for what is enabled", Admin, r#"{"status": "enabled", "disabled_reason": "x"}"#),
         new_nova("no service is down", Admin, &format!("PUT /v2.1/os-services/{NIL}")).body(r#"{"forced_down": true}"#),
+        new_nova("a member forgets a host", Member, &format!("DELETE {SERVICE}")),
+        new_nova("forget no host", Admin, &format!("DELETE /v2.1/os-services/{NIL}")),
+        neutron("agents of no host", Admin, "GET /v2.0/agents?host={run}"),
+        neutron("agents by a member", Member, "GET /v2.0/agents"),
+        neutron("forget no agent", Admin, &format!("DELETE /v2.0/agents/{NIL}")),
+        neutron("a member forgets an agent", Member, &format!("DELETE /v2.0/agents/{NIL}")),
         say("a host is down", Admin, r#"{"status": "disabled", "disabled_reason": "{run}", "forced_down": true}"#)
             .tells(&SAID),
         say("a host is up", Admin, r#"{"status": "enabled", "forced_down": false}"#).tells(&SAID),
