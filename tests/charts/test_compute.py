@@ -33,6 +33,15 @@ class Nodes(unittest.TestCase):
                 self.assertEqual(obj["spec"]["updateStrategy"], {"type": "OnDelete"}, name)
                 self.assertNotIn("affinity", charts.pod_spec(obj), name)
 
+    def test_what_vms_stand_on_is_not_evicted_when_their_disks_fill_a_node(self):
+        for chart in charts.CHARTS:
+            for obj in charts.with_pods(charts.defaults(chart)):
+                wanted = "system-node-critical" if obj["metadata"]["name"] in ON_THE_NODE.get(chart, ()) else None
+                self.assertEqual(charts.pod_spec(obj).get("priorityClassName"), wanted, obj["metadata"]["name"])
+        # where a quota leaves that to the system's own namespace
+        spec = charts.pod_spec(daemonset("libvirt", "libvirt", {"pod": {"priorityClassName": {"libvirt": None}}}))
+        self.assertNotIn("priorityClassName", spec)
+
     def test_label_that_is_there_already(self):
         label = {"node_selector_key": "node-role.kubernetes.io/worker", "node_selector_value": ""}
         for chart, key in (("nova", "compute"), ("libvirt", "libvirt"), ("ovn", "ovn_controller"), ("neutron", "ovn_metadata_agent")):

@@ -12,6 +12,8 @@ use tokio::{
 
 /// Longest a proof may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Of so many hosts the names are told.
+const NAMED: usize = 3;
 
 /// Why a service is not proven to work.
 #[derive(Debug, thiserror::Error)]
@@ -111,24 +113,56 @@ pub(crate) async fn http(address: &str) -> Result<(), NotProven> {
     tcp(address, greeting.as_bytes(), |answer| answer.starts_with(b"HTTP/1.1 200 ")).await
 }
 
-/// Which of these are too few: a name, how many are up, and how many are to be.
-fn too_few<'a>(all: impl IntoIterator<Item = (&'a str, usize, u32)>) -> Option<String> {
-    let missing: Vec<_> = all
-        .into_iter()
-        .filter(|(_, up, wanted)| u32::try_from(*up).is_ok_and(|up| up < *wanted))
-        .map(|(name, up, wanted)| format!("{up} of {wanted} {name} up"))
-        .collect();
+/// Those of one name that tell that they are there.
+pub(crate) struct Heartbeats<'a> {
+    /// What they are called.
+    pub(crate) name: &'a str,
+    /// The hosts where they are up.
+    up: Vec<&'a str>,
+    /// The hosts where they were, and are not any more.
+    down: Vec<&'a str>,
+}
+
+impl<'a> Heartbeats<'a> {
+    /// Each with its host, and whether it is up there.
+    pub(crate) fn of(name: &'a str, all: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for (host, is_up) in all {
+            if is_up { up.push(host) } else { down.push(host) }
+        }
+        Self { name, up, down }
+    }
+
+    /// What is to be said when so many are wanted and fewer are up.
+    fn lack(&self, wanted: u32) -> Option<String> {
+        let Self { name, up, down } = self;
+        if u32::try_from(up.len()).map_or(true, |up| up >= wanted) {
+            return None;
+        }
+        let told = format!("{} of {wanted} {name} up", up.len());
+        let named = down.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        Some(match down.len() {
+            0 => told,
+            1..=NAMED => format!("{told} (down: {named})"),
+            all => format!("{told} (down: {named} and {} more)", all - NAMED),
+        })
+    }
+}
+
+/// Which are too few.
+fn too_few<'a>(all: impl IntoIterator<Item = Heartbeats<'a>>, wanted: u32) -> Option<String> {
+    let missing: Vec<_> = all.into_iter().filter_map(|beats| beats.lack(wanted)).collect();
     (!missing.is_empty()).then(|| missing.join(", "))
 }
 
 /// Whether one of each is up.
-pub(crate) fn one_up<'a>(all: impl IntoIterator<Item = (&'a str, usize)>) -> Result<(), NotProven> {
-    too_few(all.into_iter().map(|(name, up)| (name, up, 1))).map_or(Ok(()), |few| Err(NotProven::Unwell(few)))
+pub(crate) fn one_up<'a>(all: impl IntoIterator<Item = Heartbeats<'a>>) -> Result<(), NotProven> {
+    too_few(all, 1).map_or(Ok(()), |few| Err(NotProven::Unwell(few)))
 }
 
 /// Whether each is up on every node that is to have it.
-pub(crate) fn up_on<'a>(nodes: u32, all: impl IntoIterator<Item = (&'a str, usize)>) -> Result<(), NotProven> {
-    too_few(all.into_iter().map(|(name, up)| (name, up, nodes))).map_or(Ok(()), |few| Err(NotProven::NodesDown(few)))
+pub(crate) fn up_on<'a>(nodes: u32, all: impl IntoIterator<Item = Heartbeats<'a>>) -> Result<(), NotProven> {
+    too_few(all, nodes).map_or(Ok(()), |few| Err(NotProven::NodesDown(few)))
 }
 
 /// A client of the cloud that gives up soon: a proof is repeated anyway.
@@ -172,13 +206,21 @@ mod tests {
 
     #[test]
     fn what_is_down_is_counted() {
-        assert!(one_up([("nova-conductor", 2)]).is_ok() && up_on(0, [("nova-compute", 0)]).is_ok());
-        let error = one_up([("nova-scheduler", 0), ("nova-conductor", 1)]).unwrap_err();
+        let two_up = || Heartbeats::of("nova-conductor", [("a", true), ("b", true)]);
+        assert!(one_up([two_up()]).is_ok() && up_on(0, [Heartbeats::of("nova-compute", [])]).is_ok());
+        let error = one_up([Heartbeats::of("nova-scheduler", []), two_up()]).unwrap_err();
         assert_eq!(error.to_string(), "0 of 1 nova-scheduler up");
         assert!(error.blames_the_change());
-        let error = up_on(3, [("ovn-controller", 3), ("nova-compute", 2)]).unwrap_err();
-        assert_eq!(error.to_string(), "2 of 3 nova-compute up");
+        let all = [("node1", true), ("node2", true), ("node3", false)];
+        let error = up_on(
+            3,
+            [Heartbeats::of("ovn-controller", all.map(|(host, _)| (host, true))), Heartbeats::of("nova-compute", all)],
+        );
+        let error = error.unwrap_err();
+        assert_eq!(error.to_string(), "2 of 3 nova-compute up (down: node3)");
         assert!(!error.blames_the_change(), "no change has touched the pods of nodes");
+        let error = up_on(9, [Heartbeats::of("nova-compute", ["a", "b", "c", "d", "e"].map(|host| (host, false)))]);
+        assert_eq!(error.unwrap_err().to_string(), "0 of 9 nova-compute up (down: a, b, c and 2 more)");
     }
 
     #[tokio::test]

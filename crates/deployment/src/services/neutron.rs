@@ -9,7 +9,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     exposure::Door,
-    probe::{self, NotProven},
+    probe::{self, Heartbeats, NotProven},
     service::{File, Format, Kind, Request, Scene, Secrets, Service},
     values::{DB_PASSWORD, METADATA_SECRET, SERVICE_PASSWORD},
 };
@@ -92,8 +92,11 @@ impl Service for Neutron {
         async move {
             probe::http(&format!("neutron.{}.svc:9696", scene.request.namespace)).await?;
             let agents = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.network().agents().await?;
-            let alive = |binary: &str| agents.iter().filter(|agent| agent.alive && agent.binary == binary).count();
-            probe::up_on(scene.nodes, AGENTS.map(|binary| (binary, alive(binary))))
+            let beats = |binary: &'static str| {
+                let its = agents.iter().filter(move |agent| agent.binary == binary);
+                Heartbeats::of(binary, its.map(|agent| (agent.host.as_str(), agent.alive)))
+            };
+            probe::up_on(scene.nodes, AGENTS.map(beats))
         }
         .boxed()
     }

@@ -11,7 +11,7 @@ use crate::{
     catalogue::Part,
     credentials::Generated,
     exposure::Door,
-    probe::{self, NotProven},
+    probe::{self, Heartbeats, NotProven},
     service::{File, Format, Kind, Request, Scene, Service},
     values::{DB_PASSWORD, SERVICE_PASSWORD, SSH_SECRET},
 };
@@ -126,11 +126,15 @@ impl Service for Nova {
             probe::http(&format!("nova-api.{}.svc:8774", scene.request.namespace)).await?;
             let nova = probe::client(Keystone.admin_access(scene.request, scene.secrets))?.compute();
             let services = nova.services().await?;
-            let up = |binary: &str| services.iter().filter(|s| s.is_up() && s.binary == binary).count();
-            probe::one_up(["nova-conductor", "nova-scheduler"].map(|binary| (binary, up(binary))))?;
+            let beats = |binary: &'static str| {
+                let its = services.iter().filter(move |service| service.binary == binary);
+                Heartbeats::of(binary, its.map(|service| (service.host.as_str(), service.is_up())))
+            };
+            probe::one_up(["nova-conductor", "nova-scheduler"].map(beats))?;
             // one that is up but not in a cell yet gets no VM
-            let hypervisors = nova.hypervisors().await?.iter().filter(|h| h.is_up()).count();
-            probe::up_on(scene.nodes, [("nova-compute", up("nova-compute")), ("hypervisors", hypervisors)])
+            let hypervisors = nova.hypervisors().await?;
+            let hypervisors = hypervisors.iter().map(|hypervisor| (hypervisor.host.as_str(), hypervisor.is_up()));
+            probe::up_on(scene.nodes, [beats("nova-compute"), Heartbeats::of("hypervisors", hypervisors)])
         }
         .boxed()
     }
