@@ -42,6 +42,11 @@ class Nodes(unittest.TestCase):
         spec = charts.pod_spec(daemonset("libvirt", "libvirt", {"pod": {"priorityClassName": {"libvirt": None}}}))
         self.assertNotIn("priorityClassName", spec)
 
+    def test_nova_operator_620_replicas_that_come_and_go_leave_no_record(self):
+        for name in ("nova-conductor", "nova-scheduler"):
+            obj = charts.find(charts.defaults("nova"), "Deployment", name)
+            self.assertEqual(env(obj)["OS_DEFAULT__HOST"], name, "one record, however many there are")
+
     def test_label_that_is_there_already(self):
         label = {"node_selector_key": "node-role.kubernetes.io/worker", "node_selector_value": ""}
         for chart, key in (("nova", "compute"), ("libvirt", "libvirt"), ("ovn", "ovn_controller"), ("neutron", "ovn_metadata_agent")):
