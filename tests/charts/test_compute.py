@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import charts
 
@@ -213,8 +214,8 @@ class Scripts(unittest.TestCase):
         """What the script of nova-compute says on this machine, without a hypervisor."""
         with tempfile.TemporaryDirectory() as folder:
             state = pathlib.Path(folder)
-            (state / "nova-compute").write_text("#!/bin/sh\necho started\n")
-            (state / "nova-compute").chmod(0o755)
+            (state / "python3").write_text("#!/bin/sh\necho started $1\n")
+            (state / "python3").chmod(0o755)
             (state / "mkdir").write_text("#!/bin/sh\n")
             (state / "mkdir").chmod(0o755)
             text = (charts.ROOT / "nova" / "files" / "compute.sh").read_text().replace("/dev/kvm", given.pop("kvm"))
@@ -229,7 +230,7 @@ class Scripts(unittest.TestCase):
 
     def test_fake_needs_nothing(self):
         done = self.compute(kvm="/nonexistent", DRIVER="fake.FakeDriverWithoutFakeNodes", VIRT_TYPE="kvm")
-        self.assertEqual((done.returncode, done.stdout), (0, "started\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "started /scripts/serve.py\n"), done.stderr)
 
     def test_who_takes_disks_has_to_be_nova_in_its_image(self):
         done = subprocess.run(["bash", charts.ROOT / "nova" / "files" / "sshd.sh"], capture_output=True, text=True, check=False)
@@ -254,6 +255,42 @@ class Scripts(unittest.TestCase):
         self.assertIsNone(self.identity([]), "Nova gives it one")
         self.assertEqual(self.identity(["u1"]), "u1")
         self.assertRegex(self.identity(["u1"], ["vm-b", "vm-a"]), "node7 .* 2 VMs on it, vm-a .* write u1 to .*compute_id")
+
+    def empty(self, services, *vms):
+        """The domains and folders that are left on a host with these, where Nova has these services there and has deleted gone-…."""
+        module = charts.script(charts.ROOT / "nova" / "files" / "serve.py")
+        kept = set(vms)
+
+        def get(path):
+            if path == "/os-services?binary=nova-compute&host=node7":
+                return {"services": services}
+            vm = path.removeprefix("/servers/detail?all_tenants=1&deleted=true&uuid=")
+            return {"servers": [{"id": vm, "status": "DELETED"}] if vm.startswith("gone-") else []}
+
+        def domain(vm):
+            made = unittest.mock.Mock()
+            made.UUIDString.return_value, made.isActive.return_value = vm, vm.endswith("-runs")
+            made.undefineFlags.side_effect = lambda flags: kept.discard(vm)
+            return made
+
+        domains = [domain(vm) for vm in vms]
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            module.INSTANCES = pathlib.Path(folder)
+            for vm in vms:
+                (module.INSTANCES / vm).mkdir()
+            module.forget("node7", get, unittest.mock.Mock(listAllDomains=lambda: domains), 7)
+            self.assertEqual({file.name for file in module.INSTANCES.iterdir()}, kept)
+        for vm, made in zip(vms, domains):
+            self.assertEqual(made.destroy.called, vm not in kept and vm.endswith("-runs"), vm)
+        return kept, said.getvalue()
+
+    def test_a_host_that_was_forgotten_loses_the_vms_that_nova_has_deleted(self):
+        self.assertEqual(self.empty([], "gone-1", "gone-2-runs")[0], set())
+        kept, said = self.empty([], "gone-1", "unknown-1", "unknown-2")
+        self.assertEqual(kept, {"gone-1", "unknown-1", "unknown-2"}, "somebody has to look")
+        self.assertIn("2 VMs on this node that Nova does not know, unknown-1 among them", said)
+        self.assertEqual(self.empty([{"id": "known"}], "gone-1")[0], {"gone-1"}, "Nova sees to it itself")
+        self.assertEqual(self.empty([]), (set(), ""))
 
     def clean(self, plugged):
         """What cleans a node of the metadata agent's namespaces, where the switch has this, and which it asked to delete."""

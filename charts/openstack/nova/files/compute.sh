@@ -23,4 +23,4 @@ if [[ $DRIVER == libvirt.* ]]; then
   done
   [[ -s /var/lib/nova/compute_id ]] || python3 /scripts/identity.py
 fi
-exec nova-compute --config-file /etc/nova/nova.conf
+exec python3 /scripts/serve.py --config-file /etc/nova/nova.conf

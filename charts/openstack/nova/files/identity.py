@@ -27,8 +27,8 @@ def restore(file, name, get):
         print(f"node {name} had lost what Nova knows it by, and gets it back: {uuid}")
 
 
-def placement():
-    """What asks Placement as Nova does."""
+def asking(service):
+    """What asks a service, of a type of the catalogue, as Nova asks Placement."""
     from keystoneauth1 import adapter, loading
     from oslo_config import cfg
 
@@ -37,7 +37,7 @@ def placement():
         register(conf, "placement")
     conf(["--config-file", "/etc/nova/nova.conf"])
     session = loading.load_session_from_conf_options(conf, "placement", auth=loading.load_auth_from_conf_options(conf, "placement"))
-    ask = adapter.Adapter(session, service_type="placement", interface=conf.placement.valid_interfaces,
+    ask = adapter.Adapter(session, service_type=service, interface=conf.placement.valid_interfaces,
                           region_name=conf.placement.region_name)
     return lambda path: ask.get(path).json()
 
@@ -47,7 +47,7 @@ def main():
 
     name = libvirt.openReadOnly(os.environ["LIBVIRT_URI"]).getHostname()
     try:
-        restore(FILE, name, placement())
+        restore(FILE, name, asking("placement"))
     except Lost as why:
         sys.exit(str(why))
 

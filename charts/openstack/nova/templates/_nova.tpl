@@ -50,7 +50,7 @@
 {{- $files := .Subcharts.toolkit.Files -}}
 {{ toJson (dict "db-init.py" ($files.Get "files/db-init.py") "ks-register.py" ($files.Get "files/ks-register.py") "connected.sh" ($files.Get "files/connected.sh")
   "db-sync.sh" (.Files.Get "files/db-sync.sh") "compute.sh" (.Files.Get "files/compute.sh")
-  "ssh-keys.py" (.Files.Get "files/ssh-keys.py") "sshd.sh" (.Files.Get "files/sshd.sh") "identity.py" (.Files.Get "files/identity.py")) }}
+  "ssh-keys.py" (.Files.Get "files/ssh-keys.py") "sshd.sh" (.Files.Get "files/sshd.sh") "identity.py" (.Files.Get "files/identity.py") "serve.py" (.Files.Get "files/serve.py")) }}
 {{- end -}}
 
 {{/* Which configuration an API under uwsgi reads: the pipeline first. */}}
