@@ -3,6 +3,7 @@
 //! It is kept by the controllers' own watches and costs no request. An object that waits for another is looked at when the
 //! other comes, is ready, or goes; one that is kept because others use it, when they have gone.
 
+mod rivals;
 mod shared;
 
 use std::{
@@ -26,6 +27,7 @@ use self::shared::Sharing;
 use crate::{
     actuator::{Actuator, Kind},
     needs::{Key, Known, Need, Needs, When},
+    observe::Listed,
     parts::{Chore, Owned, Part, Standing},
 };
 
@@ -58,6 +60,8 @@ struct State {
 
 struct Registered {
     resource: ApiResource,
+    /// What its objects stand for in OpenStack.
+    noun: &'static str,
     needs: &'static [&'static str],
     goes_after: &'static [&'static str],
     wake: Box<dyn Fn(&Key) + Send>,
@@ -72,6 +76,8 @@ struct Entry {
     shared: Option<Box<Key>>,
     /// Whether it does not go before we let it.
     is_held: bool,
+    /// Whether it takes over what was there.
+    adopts: bool,
 }
 
 impl Directory {
@@ -85,7 +91,8 @@ impl Directory {
             drop(calls.unbounded_send(reference));
         };
         let resource = ApiResource::erase::<A::Kind>(&());
-        let registered = Registered { resource, needs: A::NEEDS, goes_after: A::GOES_AFTER, wake: Box::new(wake) };
+        let (noun, wake) = (A::Resource::NOUN, Box::new(wake));
+        let registered = Registered { resource, noun, needs: A::NEEDS, goes_after: A::GOES_AFTER, wake };
         self.state().kinds.insert(A::Kind::KIND, registered);
         Registration { directory: Arc::clone(self), kind: A::Kind::KIND }
     }
@@ -356,7 +363,8 @@ fn entry<A: Actuator>(meta: &ObjectMeta, object: Option<&A::Kind>) -> Entry {
         told: object.and_then(A::tells).map(Into::into),
     };
     let needs = object.map(A::needs).unwrap_or_default().into();
-    Entry { known, owned: Owned::of(meta).map(Box::new), needs, shared, is_held }
+    let adopts = object.is_some_and(ResourceKind::adopts);
+    Entry { known, owned: Owned::of(meta).map(Box::new), needs, shared, is_held, adopts }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use self::{
 use crate::{
     actuator::{Actuator, Target},
     cloud::{Cloud, Site, Standing},
-    directory::Directory,
+    directory::{Directory, LOOK},
     needs::Needs,
     observe::{Census, Listed},
     realm::{Realm, Worker, place_of},
@@ -135,6 +135,9 @@ impl<A: Actuator> Flow<A> {
         if !is_new {
             self.hold(object).await?;
         }
+        if let Some(id) = object.recorded() {
+            self.alone(report, id).await?;
+        }
         let needs = self.needs(object).await?;
         let chores = self.chores(object)?;
         if chores.is_empty()
@@ -179,6 +182,7 @@ impl<A: Actuator> Flow<A> {
                 self.create(report, &target).await?
             }
         };
+        self.alone(report, resource.id()).await?;
         // another one may be what keeps this from being as declared
         if target.recorded.as_deref() == Some(resource.id()) {
             self.clear(&target, resource.id()).await?;
@@ -199,6 +203,20 @@ impl<A: Actuator> Flow<A> {
         // what was set right may not have been all: it was found by a look at what was
         let message = format!("{} {} is not as declared yet", A::Resource::NOUN, resource.id());
         Ok(Outcome::waiting("Updating", message).within(AGAIN))
+    }
+
+    /// Leaves alone what another object has: each would set right without end what the other declares.
+    async fn alone(&self, report: &Report<A::Kind>, id: &str) -> Result<(), Stop> {
+        let Some(rival) = self.rival(report.object(), id).await? else { return Ok(()) };
+        report.forget_id().await;
+        let message = format!("spec.adopt: {} {id} belongs to {rival}", A::Resource::NOUN);
+        Err(Outcome::waiting("AlreadyAdopted", message).within(LOOK).into())
+    }
+
+    /// Another object that a resource belongs to.
+    async fn rival(&self, object: &A::Kind, id: &str) -> Result<Option<String>, Stop> {
+        let rival = self.stop.run_until_cancelled(self.directory.rival::<A>(object, id)).await;
+        rival.ok_or_else(interrupted)
     }
 
     /// Shows a resource. However it is, the object is not as declared before all that it needs is there.

@@ -36,4 +36,7 @@ resource_kind!(ClusterImage, ImageStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
         self.spec.image.effective_deletion_policy()
     }
+    fn adopts(&self) -> bool {
+        self.spec.image.adopt.is_some()
+    }
 });

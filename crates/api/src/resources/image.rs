@@ -197,4 +197,7 @@ resource_kind!(Image, ImageStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
         self.spec.effective_deletion_policy()
     }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
+    }
 });

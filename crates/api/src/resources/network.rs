@@ -90,6 +90,9 @@ pub struct NetworkStatus {
 
 resource_kind!(Network, NetworkStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
 });

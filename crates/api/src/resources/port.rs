@@ -169,6 +169,9 @@ pub struct PortStatus {
 
 resource_kind!(Port, PortStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
 });

@@ -122,6 +122,9 @@ pub struct ConnectedSubnet {
 
 resource_kind!(Router, RouterStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
 });

@@ -160,6 +160,9 @@ pub struct SecurityGroupStatus {
 
 resource_kind!(SecurityGroup, SecurityGroupStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
 });

@@ -53,6 +53,10 @@ pub trait ResourceKind: HasConditions {
     fn status(&self) -> Option<&Self::Status>;
     /// What becomes of the resource when the object is deleted.
     fn deletion_policy(&self) -> DeletionPolicy;
+    /// Whether the object takes over what was in OpenStack before.
+    fn adopts(&self) -> bool {
+        false
+    }
     /// The identifier recorded in a status.
     fn id(status: &Self::Status) -> Option<&str>;
     /// The identifier recorded in the status last written.

@@ -199,6 +199,9 @@ pub struct SubnetStatus {
 
 resource_kind!(Subnet, SubnetStatus {
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, self.spec.adopt.is_some())
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
 });

@@ -54,6 +54,12 @@ impl<A: Actuator> Flow<A> {
             self.let_go(report).await?;
             return Ok(gone("kept, as its deletionPolicy says"));
         }
+        if let Some(id) = object.recorded()
+            && let Some(rival) = self.rival(object, id).await?
+        {
+            self.let_go(report).await?;
+            return Ok(gone(&format!("kept, as it belongs to {rival}")));
+        }
         let Some(site) = self.cloud().site() else {
             return Err(Outcome::waiting(reason::CLOUD_UNAVAILABLE, "OpenStack is being set up").into());
         };

@@ -39,6 +39,42 @@ async fn adopt_takes_over_by_id_and_by_name_and_leaves_what_is_not_declared() {
     }
 }
 
+/// Each would set right without end what the other declares.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_belongs_to_one_object() {
+    let tenant = world::shared().await.tenant().await;
+    put(tenant.world, "net-of-one", &tenant.project().await, json!({"name": "net-of-one", "mtu": 1200}));
+    let declared = |mtu| json!({"adopt": {"id": "net-of-one"}, "mtu": mtu, "deletionPolicy": "Delete"});
+    tenant.create::<Network>("second", declared(1300)).await;
+    tenant.ready::<Network>("second").await;
+    tenant.create::<Network>("first", declared(1400)).await;
+    let why = tenant.says::<Network>("first", "AlreadyAdopted").await;
+    assert!(why.ends_with("network net-of-one belongs to Network second"), "{why}");
+    let mtu =
+        || named(tenant.world, "net-of-one").iter().map(|network| network.body["mtu"].clone()).collect::<Vec<_>>();
+    assert_eq!(mtu(), [json!(1300)]);
+
+    delete(&tenant, "first").await;
+    assert_eq!(mtu(), [json!(1300)], "it was never its own");
+    tenant.create::<Network>("third", declared(1500)).await;
+    tenant.says::<Network>("third", "AlreadyAdopted").await;
+    delete(&tenant, "second").await;
+    assert!(named(tenant.world, "net-of-one").is_empty(), "its owner has had it deleted");
+    tenant.nudge::<Network>("third").await;
+    tenant.says::<Network>("third", "NothingToAdopt").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_has_made_is_not_taken_from_it() {
+    let tenant = world::shared().await.tenant().await;
+    tenant.create::<Network>("maker", json!({})).await;
+    let made = id(&tenant.ready::<Network>("maker").await);
+    tenant.create::<Network>("adopter", json!({"adopt": {"id": made}, "deletionPolicy": "Delete"})).await;
+    tenant.says::<Network>("adopter", "AlreadyAdopted").await;
+    delete(&tenant, "adopter").await;
+    assert_eq!(id(&tenant.ready::<Network>("maker").await), made);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_adopted_is_deleted_where_that_is_asked_for() {
     let tenant = world::shared().await.tenant().await;
