@@ -147,7 +147,8 @@ impl Nova {
     pub(super) fn update_service(&mut self, call: &mut Call<'_>) -> Outcome {
         only_admin(call, "os-services:update")?;
         let id = call.param(0);
-        let one = self.service_with(id)?;
+        let one = self.service_with(id);
+        let one = one.ok_or_else(|| Refusal::not_found(format!("Service {id} could not be found.")))?;
         if one.binary != "nova-compute" {
             let words = "Updating a nova-compute service is the only one supported";
             return Err(Refusal::bad_request(format!("{words}: {}", one.binary)));
@@ -172,7 +173,8 @@ impl Nova {
     /// From 2.53 on. What counts the migrations of servers is not simulated.
     pub(super) fn delete_service(&mut self, call: &mut Call<'_>) -> Outcome {
         only_admin(call, "os-services:delete")?;
-        let one = self.service_with(call.param(0))?;
+        let id = call.param(0);
+        let one = self.service_with(id).ok_or_else(|| Refusal::not_found(format!("Service {id} not found.")))?;
         if one.binary == "nova-compute" {
             if self.servers().any(|server| server.host.as_deref() == Some(&one.host)) {
                 let words = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.";
@@ -184,9 +186,8 @@ impl Nova {
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
-    fn service_with(&self, id: &str) -> Result<Shown, Refusal> {
-        let one = self.all_services().into_iter().find(|one| one.uuid() == id);
-        one.ok_or_else(|| Refusal::not_found(format!("Service {id} could not be found.")))
+    fn service_with(&self, id: &str) -> Option<Shown> {
+        self.all_services().into_iter().find(|one| one.uuid() == id)
     }
 
     fn all_services(&self) -> Vec<Shown> {
