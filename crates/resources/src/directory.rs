@@ -56,6 +56,8 @@ struct State {
     leaving: BTreeSet<Key>,
     /// Who shares what.
     sharing: HashMap<Key, Sharing>,
+    /// Those that take something over. Few do.
+    adopters: BTreeSet<Key>,
 }
 
 struct Registered {
@@ -199,6 +201,9 @@ impl Directory {
         if entry.known.is_leaving {
             state.leaving.insert(key.clone());
         }
+        if entry.adopts {
+            state.adopters.insert(key.clone());
+        }
         state.share(key, &entry);
         let lost = before.map(|before| before.needs).unwrap_or_default();
         state.wake(lost.iter().filter(|need| !entry.needs.contains(need)).map(|need| &need.key));
@@ -217,6 +222,7 @@ impl Directory {
         state.wake(entry.needs.iter().map(|need| &need.key));
         state.wake(state.users.get(key).into_iter().flatten());
         state.wake(state.going_after(key));
+        state.wake(state.heirs_of(key));
     }
 
     /// Removes the objects of a kind that a complete list did not show.
@@ -256,6 +262,7 @@ impl State {
     fn take(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         self.leaving.remove(key);
+        self.adopters.remove(key);
         self.unshare(key, &entry, false);
         for need in &entry.needs {
             if let Some(users) = self.users.get_mut(&need.key) {
@@ -343,7 +350,8 @@ fn in_use(how: &str, others: impl Iterator<Item = String>) -> Result<(), Outcome
 
 /// A user of `key` by its name, with its namespace if that is another.
 fn named(key: &Key, user: &Key, is_leaving: bool) -> String {
-    let place = if user.place == key.place { String::new() } else { format!(" in namespace {}", user.place) };
+    let is_near = user.place == key.place || user.place.is_empty();
+    let place = if is_near { String::new() } else { format!(" in namespace {}", user.place) };
     let leaving = if is_leaving { ", which is being deleted" } else { "" };
     format!("{user}{place}{leaving}")
 }

@@ -28,6 +28,13 @@ impl Directory {
 }
 
 impl super::State {
+    /// Those that may take over what an object had that is gone.
+    pub(super) fn heirs_of(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        let noun = self.kinds.get(key.kind).map(|registered| registered.noun);
+        let is_like = move |other: &&Key| self.kinds.get(other.kind).map(|registered| registered.noun) == noun;
+        self.adopters.iter().filter(is_like)
+    }
+
     /// Kinds whose objects stand for the same in OpenStack.
     fn standing_for(&self, noun: &str) -> Vec<&'static str> {
         self.kinds.iter().filter(|(_, registered)| registered.noun == noun).map(|(kind, _)| *kind).collect()
