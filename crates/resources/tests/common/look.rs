@@ -2,7 +2,11 @@
 
 use std::fmt::Debug;
 
-use kube::{Api, Resource, ResourceExt, api::DeleteParams, runtime::wait::await_condition};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+    runtime::wait::await_condition,
+};
 use kupenstack_api::{HasConditions, resources::ResourceKind};
 use kupenstack_core::{
     conditions::{self, READY, STALLED},
@@ -14,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::cluster::CLUSTER;
+use super::cluster::{CLUSTER, number};
 
 /// An object with this spec.
 pub(crate) fn object<K: Resource<DynamicType = ()> + DeserializeOwned>(name: &str, spec: &Value) -> K {
@@ -51,6 +55,18 @@ where
 {
     api.delete(name, &DeleteParams::default()).await.unwrap();
     gone(api, name).await;
+}
+
+/// Has an object looked at now, unless it has just gone: a change of its annotations makes a pass.
+pub(crate) async fn nudge<K>(api: Api<K>, name: &str)
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"test/nudge": number().to_string()}}}));
+    match api.patch_metadata(name, &PatchParams::default(), &patch).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        result => drop(result.unwrap()),
+    }
 }
 
 /// Content that looks like a disk: not all of it is text.

@@ -171,8 +171,7 @@ async fn a_cluster_image_adopts_only_what_is_public() {
     api.create(&PostParams::default(), &serde_json::from_value(image).unwrap()).await.unwrap();
     until(api.clone(), "adopted", |image: &ClusterImage| shown(image).0 == "NothingToAdopt").await;
     tenant.world.meddle(&theirs, |image| "public".clone_into(&mut image.visibility));
-    let nudge = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
-    api.patch("adopted", &PatchParams::default(), &Patch::Merge(&nudge)).await.unwrap();
+    look::nudge(api.clone(), "adopted").await;
     let image = until(api.clone(), "adopted", |image: &ClusterImage| shown(image).0 == "Ready").await;
     assert_eq!(id(&image), theirs);
     look::delete(api, "adopted").await;

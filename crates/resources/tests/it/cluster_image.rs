@@ -2,7 +2,7 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use kupenstack_api::{FINALIZER, resources::ClusterImage};
 use kupenstack_core::ownership::ClusterId;
@@ -37,8 +37,7 @@ async fn delete(world: &World, name: &str) {
 }
 
 async fn nudge(world: &World, name: &str) {
-    let patch = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
-    api(world).await.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    look::nudge(api(world).await, name).await;
 }
 
 /// What somebody made of an image.

@@ -38,11 +38,7 @@ async fn edit(world: &World, name: &str, spec: Value) -> ExternalNetwork {
 
 /// Has a network looked at, unless it has just gone.
 async fn nudge(world: &World, name: &str) {
-    let value = crate::common::cluster::number().to_string();
-    match patch(world, name, json!({"metadata": {"annotations": {"test/nudge": value}}})).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => {}
-        result => drop(result.unwrap()),
-    }
+    look::nudge(api(world).await, name).await;
 }
 
 async fn ready(world: &World, name: &str) -> ExternalNetwork {

@@ -286,8 +286,7 @@ async fn a_settled_flavor_costs_no_request() {
     let flavor = ready(&world, "settled").await;
     world.lists("/v2.1/flavors/detail").await;
     let (asked, passes) = (world.asked(&own_id(&flavor)), operator.passes("flavor"));
-    let nudge = json!({"metadata": {"annotations": {"test/nudge": "now"}}});
-    api(&world).await.patch("settled", &PatchParams::default(), &Patch::Merge(&nudge)).await.unwrap();
+    look::nudge(api(&world).await, "settled").await;
     eventually("a pass", async || operator.passes("flavor") > passes).await;
     assert_eq!(world.asked(&own_id(&flavor)), asked);
     operator.stop().await;

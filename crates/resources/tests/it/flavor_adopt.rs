@@ -54,9 +54,7 @@ async fn delete(world: &World, name: &str) {
 
 /// Has an object looked at: of what was adopted nothing is listed, so that its turn is all that tells.
 async fn nudge(world: &World, name: &str) {
-    let value = crate::common::cluster::number().to_string();
-    let patch = Patch::Merge(json!({"metadata": {"annotations": {"test/nudge": value}}}));
-    api(world).await.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    look::nudge(api(world).await, name).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

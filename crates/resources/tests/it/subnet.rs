@@ -173,8 +173,7 @@ async fn ranges_that_overlap_are_told_and_go_on_when_the_other_is_gone() {
     let message = tenant.says::<Subnet>("second", "InvalidSpec").await;
     assert!(message.contains("overlaps with another subnet"), "{message}");
     look::delete(tenant.api::<Subnet>(), "first").await;
-    let nudge = crate::common::cluster::number().to_string();
-    tenant.patch::<Subnet>("second", json!({"metadata": {"annotations": {"test/nudge": nudge}}})).await;
+    tenant.nudge::<Subnet>("second").await;
     tenant.ready::<Subnet>("second").await;
 }
 

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use crate::common::{
     cluster::CLOUD,
-    look::{disk, eventually, gone, id, is_ready, object, shown, until, within},
+    look::{self, disk, eventually, gone, id, is_ready, object, shown, until, within},
 };
 use crate::common::{
     cluster::{ADMIN_SECRET, Cluster},
@@ -222,11 +222,7 @@ impl Tenant<'_> {
 
     /// Has an object looked at now, unless it has just gone: a change of its annotations makes a pass.
     pub(crate) async fn nudge<K: Namespaced>(&self, name: &str) {
-        let patch = json!({"metadata": {"annotations": {"test/nudge": crate::common::cluster::number().to_string()}}});
-        match self.api::<K>().patch_metadata(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            result => drop(result.unwrap()),
-        }
+        look::nudge(self.api::<K>(), name).await;
     }
 
     /// Waits until an object is as declared.
