@@ -65,12 +65,12 @@ impl Neutron {
     }
 
     /// Others than administrators see none.
-    pub(super) fn list_agents(&mut self, call: &mut Call<'_>) -> Outcome {
+    pub(super) fn list_agents(&self, call: &Call<'_>) -> Answer {
         let is_asked_for = |key, value: &str| call.request.query(key).is_none_or(|wanted| wanted == value);
         let fits = |agent: &&Agent| is_asked_for("host", &agent.host) && is_asked_for("binary", agent.binary);
         let all = self.agents.iter().filter(|_| call.caller.is_admin());
         let shown: Vec<Value> = all.filter(fits).map(Agent::shown).collect();
-        Ok(Answer::ok(&json!({"agents": shown})))
+        Answer::ok(&json!({"agents": shown}))
     }
 
     pub(super) fn delete_agent(&mut self, call: &mut Call<'_>) -> Outcome {

@@ -298,7 +298,7 @@ macro_rules! routes {
             Route::new("GET", "/v2.0/quotas/{project_id}", Self::show_quotas),
             Route::new("PUT", "/v2.0/quotas/{project_id}", Self::set_quotas),
             Route::new("DELETE", "/v2.0/quotas/{project_id}", Self::forget_quotas),
-            Route::new("GET", "/v2.0/agents", Self::list_agents),
+            Route::new("GET", "/v2.0/agents", |it, call| Ok(it.list_agents(call))),
             Route::new("DELETE", "/v2.0/agents/{agent_id}", Self::delete_agent),
             Route::new("PUT", "/v2.0/routers/{router_id}/add_router_interface", Self::add_interface),
             Route::new("PUT", "/v2.0/routers/{router_id}/remove_router_interface", Self::remove_interface),
