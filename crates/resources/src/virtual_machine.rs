@@ -107,6 +107,10 @@ impl VirtualMachineActuator {
     /// Makes the server, once nothing is left of one that failed.
     async fn make(&self, target: &Target<VirtualMachine>, progress: &dyn Progress) -> Result<Server, Stop> {
         if let Some(failed) = find(target).await? {
+            // another operator may have been faster, and have put a good one in its place
+            if self.is_whole(target, &failed) {
+                return Ok(failed);
+            }
             // its ports can't be used before it is gone
             self.erase(target, &failed).await?;
             let message = format!("server {}, which failed, is being deleted", failed.id);
