@@ -116,7 +116,7 @@ pub(crate) async fn http(address: &str) -> Result<(), NotProven> {
 /// Those of one name that tell that they are there.
 pub(crate) struct Heartbeats<'a> {
     /// What they are called.
-    pub(crate) name: &'a str,
+    name: &'a str,
     /// The hosts where they are up.
     up: Vec<&'a str>,
     /// The hosts where they were, and are not any more.

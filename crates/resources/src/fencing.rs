@@ -131,9 +131,9 @@ impl Fencing {
     }
 
     async fn look_after(&self, client: &Client, cluster: &ClusterId) -> Result<Next, Stop> {
-        let services = client.compute().compute_services().await?;
-        let presence = |host: &str| self.nodes.presence(host).unwrap_or(Presence::There);
         let compute = &client.compute();
+        let services = compute.compute_services().await?;
+        let presence = |host: &str| self.nodes.presence(host).unwrap_or(Presence::There);
         let (mut lost, mut next, mut failed) = (HashMap::new(), Next::AtNews, None);
         for (service, verdict) in verdict::of(cluster, &services, presence) {
             let host = service.host.as_str();

@@ -106,14 +106,14 @@ impl VirtualMachineActuator {
 
     /// Makes the server, once nothing is left of one that failed.
     async fn make(&self, target: &Target<VirtualMachine>, progress: &dyn Progress) -> Result<Server, Stop> {
-        if let Some(failed) = find(target).await? {
+        if let Some(found) = find(target).await? {
             // another operator may have been faster, and have put a good one in its place
-            if self.is_whole(target, &failed) {
-                return Ok(failed);
+            if self.is_whole(target, &found) {
+                return Ok(found);
             }
             // its ports can't be used before it is gone
-            self.erase(target, &failed).await?;
-            let message = format!("server {}, which failed, is being deleted", failed.id);
+            self.erase(target, &found).await?;
+            let message = format!("server {}, which failed, is being deleted", found.id);
             return Err(Outcome::waiting("Restarting", message).into());
         }
         let vm = &target.object;

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import sys
+import traceback
 
 INSTANCES = pathlib.Path("/var/lib/nova/instances")
 
@@ -50,17 +51,16 @@ def main():
     pathlib.Path("/proc/self/comm").write_text("nova-compute", encoding="ascii")
     try:
         compute.main()
-    except SystemExit:
-        raise
-    except BaseException as why:
+    except Exception as why:
         sys.excepthook(*sys.exc_info())
         try:
             if isinstance(why, exception.InvalidConfiguration) and os.environ["DRIVER"].startswith("libvirt."):
                 empty_the_host()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+        except Exception:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -251,13 +251,6 @@ impl Neutron {
     }
 }
 
-fn only_admin(call: &Call<'_>, action: &str) -> Result<(), Refusal> {
-    if call.caller.is_admin() {
-        return Ok(());
-    }
-    Err(Refusal::forbidden(format!("rule:{action} is disallowed by policy")).of_type("PolicyNotAuthorized"))
-}
-
 /// What Neutron says of what it did not foresee.
 fn broken() -> Refusal {
     let words = "Request Failed: internal server error while processing your request.";

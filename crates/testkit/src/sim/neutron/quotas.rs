@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::{
     Neutron,
     convert::{self, plain},
-    only_admin,
 };
 use crate::sim::{
     http::{Answer, Outcome, Refusal},
@@ -36,13 +35,13 @@ impl Neutron {
 
     pub(super) fn show_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
         if call.param(0) != call.caller.project() {
-            only_admin(call, "get_quota")?;
+            only_admin(call, "get")?;
         }
         Ok(self.shown_quotas(call))
     }
 
     pub(super) fn set_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
-        only_admin(call, "update_quota")?;
+        only_admin(call, "update")?;
         let (project, body) = (call.param(0).to_owned(), call.request.json());
         let asked = body["quota"].as_object().cloned().unwrap_or_default();
         for (resource, limit) in limits(&asked)? {
@@ -58,7 +57,7 @@ impl Neutron {
     }
 
     pub(super) fn forget_quotas(&mut self, call: &mut Call<'_>) -> Outcome {
-        only_admin(call, "delete_quota")?;
+        only_admin(call, "delete")?;
         let (project, before) = (call.param(0), self.quotas.len());
         self.quotas.retain(|(of, _), _| of != project);
         if self.quotas.len() == before {
@@ -91,4 +90,11 @@ fn limits(asked: &Map<String, Value>) -> Result<Vec<(&'static str, i64)>, Refusa
         })
     };
     asked.iter().map(limit).collect()
+}
+
+fn only_admin(call: &Call<'_>, action: &str) -> Result<(), Refusal> {
+    if call.caller.is_admin() {
+        return Ok(());
+    }
+    Err(Refusal::forbidden(format!("rule:{action}_quota is disallowed by policy")).of_type("PolicyNotAuthorized"))
 }
