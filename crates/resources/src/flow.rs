@@ -135,9 +135,6 @@ impl<A: Actuator> Flow<A> {
         if !is_new {
             self.hold(object).await?;
         }
-        if let Some(id) = object.recorded() {
-            self.alone(report, id).await?;
-        }
         let needs = self.needs(object).await?;
         let chores = self.chores(object)?;
         if chores.is_empty()
