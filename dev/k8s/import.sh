@@ -17,19 +17,27 @@ for m in json.load(sys.stdin)["manifests"]:
 
 node_images() { in_node "$1" ctr -n k8s.io images ls | awk '{print $1, $3}'; }
 
+import_into() {
+  local n=$1 archive image
+  shift
+  for archive in "$@"; do
+    image=$(describe "$archive")
+    grep -qxF "$image" <<<"$(node_images "$n")" && continue
+    say "node$n: importing ${image%% *}"
+    in_node "$n" ctr -n k8s.io images import "$archive" >/dev/null
+  done
+}
+
 main() {
-  local nodes n archive image
+  local nodes n imports=() one
   need_root
   nodes=$(running_nodes)
   [ -n "$nodes" ] || die "no node is running"
   for n in $nodes; do
-    for archive in "$@"; do
-      image=$(describe "$archive")
-      grep -qxF "$image" <<<"$(node_images "$n")" && continue
-      say "node$n: importing ${image%% *}"
-      in_node "$n" ctr -n k8s.io images import "$archive" >/dev/null
-    done
+    import_into "$n" "$@" &
+    imports+=($!)
   done
+  for one in "${imports[@]}"; do wait "$one"; done
 }
 
 main "$@"

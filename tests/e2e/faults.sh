@@ -23,25 +23,6 @@ clean_up() {
   rm -rf "$WORK"
 }
 
-# vm_is_asked: five times a second, until ASKING is ended; sets ASKING.
-vm_is_asked() {
-  local ip
-  ip=$(demo get floatingip web.public -o 'jsonpath={.status.address}') || return
-  within 60 ping -c 1 -W 1 "$ip" || return
-  ping -i 0.2 -W 1 -O "$ip" >"$WORK/ping" &
-  ASKING=$!
-}
-# lost_at_most N: ends the asking; of its questions no more than so many had no answer.
-lost_at_most() {
-  local asked lost
-  kill -INT "$ASKING"
-  wait "$ASKING" || true
-  read -r asked lost < <(awk '/packets transmitted/ {print $1, $1 - $4}' "$WORK/ping")
-  echo "     $lost of $asked had no answer" >&3
-  # the last one may be on its way
-  [ "$asked" -ge 10 ] && [ "$lost" -le $(($1 + 1)) ]
-}
-
 pod_on_node() { k get pods -l "application=$1,component=$2" --field-selector spec.nodeName=node1 -o name; }
 
 # replaced APPLICATION COMPONENT LOST: its pod on the VM's node ends and another one comes.

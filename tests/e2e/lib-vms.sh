@@ -169,3 +169,25 @@ check_vms() {
     ok "where it boots from the disk that it had" within 60 boots_again
   fi
 }
+
+message() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
+reason() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'; }
+says() { grep -qF "$2" <<<"$(message "$1")"; }
+compute_pods() { k get pods -l application=nova,component=compute -o name | sort; }
+# At every look, one pod at most of those on nodes is away or not ready.
+one_at_a_time() {
+  local away
+  away=$(k get daemonsets -o 'jsonpath={range .items[*]}{.status.desiredNumberScheduled} {.status.numberReady}{"\n"}{end}' |
+    awk '{away += $1 - $2} END {print away + 0}')
+  [ "$away" -le 1 ] || { echo "$away pods are away" && return 1; }
+}
+replaced_on_demand() {
+  local before deadline=$((SECONDS + 600))
+  before=$(compute_pods)
+  k annotate nova nova --overwrite "kupenstack.io/replace-pods=$(k get nova nova -o 'jsonpath={.status.revision}')" || return
+  until [ "$(reason nova)" = Ready ] && not says nova 'earlier version'; do
+    one_at_a_time || return
+    [ "$SECONDS" -lt "$deadline" ] || { message nova && return 1; }
+  done
+  is '' comm -12 <(echo "$before") <(compute_pods)
+}

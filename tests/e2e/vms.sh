@@ -36,9 +36,6 @@ images() {
 
 patch() { kubectl patch openstack default --type merge -p "{\"spec\": {\"services\": $1}}"; }
 ready() { kubectl wait --for=condition=Ready openstack/default --timeout=900s; }
-message() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'; }
-reason() { k get "$1" "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'; }
-says() { grep -qF "$2" <<<"$(message "$1")"; }
 
 # No node has the label yet. This kind of cluster has no kernel module and no virtualisation, a second card between the
 # nodes, one way outside. What is wrong with this is found out one after the other.
@@ -56,7 +53,6 @@ labelled() {
 }
 
 revisions() { k get rabbitmqs,placements,ovns,neutrons,libvirts,novas -o 'jsonpath={range .items[*]}{.kind} {.status.revision}{"\n"}{end}'; }
-compute_pods() { k get pods -l application=nova,component=compute -o name | sort; }
 # A change of what hypervisors read, which their pods do not read before somebody deletes them.
 changed() {
   local before nodes
@@ -66,24 +62,6 @@ changed() {
   within 300 says nova "$nodes of $nodes pods of DaemonSet nova-compute run an earlier version" || return
   ready && is "$before" compute_pods
 }
-# At every look, one pod at most of those on nodes is away or not ready.
-one_at_a_time() {
-  local away
-  away=$(k get daemonsets -o 'jsonpath={range .items[*]}{.status.desiredNumberScheduled} {.status.numberReady}{"\n"}{end}' |
-    awk '{away += $1 - $2} END {print away + 0}')
-  [ "$away" -le 1 ] || { echo "$away pods are away" && return 1; }
-}
-replaced_on_demand() {
-  local before deadline=$((SECONDS + 600))
-  before=$(compute_pods)
-  k annotate nova nova --overwrite "kupenstack.io/replace-pods=$(k get nova nova -o 'jsonpath={.status.revision}')" || return
-  until [ "$(reason nova)" = Ready ] && not says nova 'earlier version'; do
-    one_at_a_time || return
-    [ "$SECONDS" -lt "$deadline" ] || { message nova && return 1; }
-  done
-  is '' comm -12 <(echo "$before") <(compute_pods)
-}
-
 # The machine is outside of the Kubernetes cluster.
 exposed() {
   local url
