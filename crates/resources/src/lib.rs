@@ -65,7 +65,7 @@ use crate::{
     key_pair::KeyPairActuator,
     neutron::NeutronActuator,
     nodes::Nodes,
-    observe::{Census, Listed},
+    observe::{Census, Listed, Records},
     placement::Placement,
     virtual_machine::VirtualMachineActuator,
 };
@@ -155,7 +155,8 @@ async fn run<A: Actuator>(flow: Flow<A>, called: UnboundedReceiver<ObjectRef<A::
     }
     let controller = Controller::<A::Kind>::new(A::NAME, &context).concurrency(A::CONCURRENCY);
     // a change behind our back is seen by the next list
-    let changed = census.join(controller.objects(), A::Kind::recorded);
+    let changed =
+        census.join(controller.objects(), Records { made_or_adopted: A::Kind::recorded, adopted: A::Kind::taken_over });
     let turned = wake::objects(cloud, A::Resource::SERVICES, controller.objects());
     let waiting = wake::waiting(cloud, controller.objects());
     let controller = controller.trigger(changed).trigger(turned).trigger(waiting).trigger(called.boxed());

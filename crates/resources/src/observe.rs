@@ -1,6 +1,7 @@
 //! What there is in OpenStack, found out by one list for the whole cloud instead of one look per object.
 //!
-//! A [`Census`] lists all resources of one type as the administrator, again and again, and keeps those that are ours.
+//! A [`Census`] lists all resources of one type as the administrator, again and again, and keeps those that are ours: what carries
+//! our mark, and what objects have taken over, as they have recorded.
 //! Its word goes only so far: that nothing has to be done for an object. Whatever is to be done, because something
 //! differs or is missing, is preceded by a look at the resource itself, since a list is old when it has come and may
 //! be of an ailing service. And it says nothing about an object that was written to since the list began.
@@ -9,6 +10,7 @@
 //! while.
 
 mod draft;
+mod owners;
 mod pace;
 mod packed;
 mod rounds;
@@ -37,7 +39,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{pace::Pace, packed::Packed, unowned::Owners};
+pub(crate) use self::owners::Records;
+use self::{
+    owners::{Owners, Recorded},
+    pace::Pace,
+    packed::Packed,
+};
 use crate::cloud::{Cloud, Site};
 
 /// A type of resource that can be listed.
@@ -151,6 +158,8 @@ struct Kept<R> {
     round: u64,
     /// The UID of the object that it belongs to, or did when it still carried our mark.
     owner: Arc<str>,
+    /// Whether the object has taken it over, which nothing but the object tells.
+    is_adopted: bool,
 }
 
 /// What an object saw itself.
@@ -219,17 +228,17 @@ impl<R: Listed> Census<R> {
         self.kinds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A kind of objects that was [announced](Self::announce) joins, with the identifier that an object has recorded.
-    /// Yields those of them that a list shows to be concerned by a change.
+    /// A kind of objects that was [announced](Self::announce) joins, with what an object has recorded. Yields those of them that a list shows to be concerned by a change.
     pub(crate) fn join<K>(
         self: &Arc<Self>,
         objects: Objects<K>,
-        recorded: fn(&K) -> Option<&str>,
+        records: Records<K>,
     ) -> BoxStream<'static, ObjectRef<K>>
     where
         K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     {
-        let objects = Arc::new(objects);
+        let recorded = records.made_or_adopted;
+        let objects = Arc::new(Recorded { objects, records });
         lock(&self.owners).push(Arc::clone(&objects) as Arc<dyn Owners>);
         let news = self.news.subscribe();
         self.joined.notify_one();
@@ -239,8 +248,9 @@ impl<R: Listed> Census<R> {
                 Err(broadcast::error::RecvError::Lagged(_)) => Arc::new(News { everything: true, ..News::default() }),
                 Err(broadcast::error::RecvError::Closed) => return None,
             };
-            objects.known().await;
-            let concerned = objects.select(|meta, object| heard.concern(meta.uid.as_ref(), object.and_then(recorded)));
+            let known = &objects.objects;
+            known.known().await;
+            let concerned = known.select(|meta, object| heard.concern(meta.uid.as_ref(), object.and_then(recorded)));
             Some((stream::iter(concerned), (news, objects)))
         })
         .flatten()
@@ -296,9 +306,12 @@ impl<R: Listed> Census<R> {
         all
     }
 
-    /// Identifiers of all that an object had in OpenStack when the last list was made: some of it may be gone by now.
+    /// Identifiers of all that was made for an object and was in OpenStack when the last list was made: some of it may be gone by
+    /// now.
     pub(crate) fn all_of(&self, uid: &str) -> Vec<String> {
-        self.state().owned.get(uid).into_iter().flatten().map(ToString::to_string).collect()
+        let state = self.state();
+        let is_made = |id: &&Arc<str>| state.kept.get(*id).is_some_and(|kept| !kept.is_adopted);
+        state.owned.get(uid).into_iter().flatten().filter(is_made).map(ToString::to_string).collect()
     }
 
     /// An object has seen its resource itself.

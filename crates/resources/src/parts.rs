@@ -69,6 +69,8 @@ pub(crate) enum Chore {
     Make(Part),
     Change(Part, Owned),
     Remove(Key, ApiResource, Owned),
+    /// Leave it there, as an object of its own.
+    Release(Key, ApiResource, Owned),
 }
 
 impl Part {
@@ -114,7 +116,7 @@ impl Chore {
                 let patch = serde_json::from_value(json!([
                     {"op": "test", "path": "/metadata/uid", "value": &*known.uid},
                     {"op": "replace", "path": "/spec", "value": wanted.spec},
-                    {"op": "add", "path": format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1")), "value": wanted.made_as()},
+                    {"op": "add", "path": made_as_path(), "value": wanted.made_as()},
                 ]));
                 let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
                 all.patch(&wanted.key.name, &apply::patch_params(), &patch).await?;
@@ -122,13 +124,30 @@ impl Chore {
             Self::Remove(key, resource, known) => {
                 let preconditions = Preconditions { uid: Some(known.uid.to_string()), resource_version: None };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                match objects(kubernetes, key, resource).delete(&key.name, &params).await {
-                    Err(kube::Error::Api(error)) if error.is_not_found() => {}
-                    result => drop(result?),
-                }
+                let all = objects(kubernetes, key, resource);
+                unless_gone(all.delete(&key.name, &params).await.map(drop))?;
+            }
+            Self::Release(key, resource, known) => {
+                // it is made with one owner, which the collector of garbage would follow
+                let patch = serde_json::from_value(json!([
+                    {"op": "test", "path": "/metadata/uid", "value": &*known.uid},
+                    {"op": "remove", "path": "/metadata/ownerReferences"},
+                    {"op": "remove", "path": made_as_path()},
+                ]));
+                let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
+                let all = objects(kubernetes, key, resource);
+                unless_gone(all.patch(&key.name, &apply::patch_params(), &patch).await.map(drop))?;
             }
         }
         Ok(())
+    }
+
+    /// What is done instead when the owner goes and leaves what it had.
+    pub(crate) fn sparing(self) -> Self {
+        match self {
+            Self::Remove(key, resource, known) => Self::Release(key, resource, known),
+            other => other,
+        }
     }
 }
 
@@ -142,6 +161,17 @@ impl Part {
         object.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         object.metadata.annotations = Some([(MADE_AS.to_owned(), self.made_as())].into());
         Ok(object)
+    }
+}
+
+fn made_as_path() -> String {
+    format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1"))
+}
+
+fn unless_gone(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(error)) if error.is_not_found() => Ok(()),
+        result => result,
     }
 }
 

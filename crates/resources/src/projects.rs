@@ -45,7 +45,7 @@ use self::{
 pub(crate) use self::{home::Home, tenant::user_of};
 use crate::{
     cloud::{Cloud, NamespaceMeta, Site, Standing},
-    observe::Census,
+    observe::{Census, Records},
     stop::Stop,
     wake,
 };
@@ -68,7 +68,7 @@ pub(crate) async fn run(cloud: Arc<Cloud>, census: Arc<Census<Home>>, context: C
         return;
     }
     let controller = Controller::<Namespace>::new("projects", &context);
-    let changed = census.join(controller.objects(), recorded);
+    let changed = census.join(controller.objects(), Records { made_or_adopted: recorded, adopted: |_| None });
     let projects = Arc::new(Projects::new(Arc::clone(&cloud), census, &context));
     let doubter = Arc::clone(&projects);
     let controller = controller

@@ -4,6 +4,7 @@
 //! whichever server is at it. Nova refuses a second server at a port, so that there is never a second guest with its
 //! address; one that a lost request made all the same is seen by the next list of the whole cloud and deleted by the flow.
 
+mod adopt;
 mod apart;
 mod attachments;
 mod listed;
@@ -37,6 +38,7 @@ use self::{
 };
 use crate::{
     actuator::{Actuator, Aside, Progress, Step, Target},
+    adoption,
     directory::Directory,
     fencing::Fencing,
     needs::{
@@ -80,14 +82,16 @@ impl VirtualMachineActuator {
     fn flavor(&self, target: &Target<VirtualMachine>) -> Size {
         let vm = &target.object;
         if vm.spec.node_selector.is_empty() {
-            return target.needs.id_of::<Flavor>(&vm.spec.flavor).map(ToOwned::to_owned).ok_or(None);
+            let named = vm.spec.flavor.as_deref().and_then(|name| target.needs.id_of::<Flavor>(name));
+            return named.map(ToOwned::to_owned).ok_or(None);
         }
         self.placement.flavor_for(vm, target.owner.as_deref()).map_err(Some)
     }
 
     fn case(&self, target: &Target<VirtualMachine>, server: &Server) -> Case {
         let (flavor, dead_host) = (self.flavor(target), self.fencing.dead_host_of(&server.id));
-        let flavor_name = flavor_of(&target.object, target.needs.told_of::<Flavor>(&target.object.spec.flavor));
+        let adopted = target.object.spec.flavor.as_deref().and_then(|name| target.needs.told_of::<Flavor>(name));
+        let flavor_name = flavor_of(&target.object, adopted);
         Case { flavor, flavor_name, dead_host, now: Timestamp::now() }
     }
 
@@ -117,6 +121,9 @@ impl VirtualMachineActuator {
             return Err(Outcome::waiting("Restarting", message).into());
         }
         let vm = &target.object;
+        if let Some(adoption) = &vm.spec.adopt {
+            return Err(adopt::missing(target, adoption).await?.into());
+        }
         if let Some(id) = target.recorded.as_ref().filter(|_| vm.restart_policy() == RestartPolicy::Never) {
             let message =
                 format!("server {id} is gone, and restartPolicy is Never: delete this object, or change that");
@@ -126,7 +133,7 @@ impl VirtualMachineActuator {
             // it comes at once, or tells why it does not
             Some(wait) if wait.reason() == SCHEDULING && vm.conditions().is_empty() => Stop::Quiet(wait),
             Some(wait) => wait.into(),
-            None => wanted::missing::<Flavor>(&vm.spec.flavor).into(),
+            None => wanted::missing::<Flavor>(vm.spec.flavor.as_deref().unwrap_or_default()).into(),
         })?;
         let user_data = user_data::read(&self.kubernetes, vm).await?;
         let compute = target.client.compute();
@@ -146,13 +153,16 @@ impl VirtualMachineActuator {
     }
 }
 
-/// By the recorded identifier, else by name and mark.
+/// By the recorded identifier, else by name and mark, or adopted.
 async fn find(target: &Target<VirtualMachine>) -> Result<Option<Server>, Stop> {
     let compute = target.client.compute();
     if let Some(id) = &target.recorded
         && let Some(found) = compute.get_server(id).await?.filter(|found| is_ours(found, target))
     {
         return Ok(Some(found));
+    }
+    if let Some(adoption) = &target.object.spec.adopt {
+        return adoption::only(target, adopt::candidates(target, adoption)).await;
     }
     if target.is_new {
         return Ok(None);
@@ -194,12 +204,12 @@ impl Actuator for VirtualMachineActuator {
         let image = spec.image.iter().map(|name| Need::of::<Image>(vm, name, FromTheStart));
         let cluster_image = spec.cluster_image.iter().map(|name| Need::of::<ClusterImage>(vm, name, FromTheStart));
         let ports = wanted::ports(vm).map(|name| Need::of::<Port>(vm, &name, FromTheStart));
-        let flavor = Need::of::<Flavor>(vm, &spec.flavor, FromTheStart);
+        let flavor = spec.flavor.iter().map(|name| Need::of::<Flavor>(vm, name, FromTheStart));
         let floating = spec.floating_ip.iter().map(|floating| wanted::part_name(vm, &floating.external_network));
         // it can't stand for the port before there is a way, which may come when the VM has long been running
         let floating = floating.map(|name| Need::of::<FloatingIP>(vm, &name, InTheEnd));
         let key_pair = spec.key_pair.iter().map(|name| Need::of::<KeyPair>(vm, name, FromTheStart));
-        image.chain(cluster_image).chain([flavor]).chain(key_pair).chain(ports).chain(floating).collect()
+        image.chain(cluster_image).chain(flavor).chain(key_pair).chain(ports).chain(floating).collect()
     }
 
     fn parts(vm: &VirtualMachine) -> Result<Vec<Part>, Failure> {

@@ -63,6 +63,10 @@ pub trait ResourceKind: HasConditions {
     fn recorded(&self) -> Option<&str> {
         self.status().and_then(Self::id)
     }
+    /// The identifier recorded of what the object has taken over.
+    fn taken_over(&self) -> Option<&str> {
+        self.recorded().filter(|_| self.adopts())
+    }
     /// Sets what every status has.
     fn set_common(status: &mut Self::Status, id: Option<String>, conditions: Conditions, generation: Option<i64>);
 }

@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeletionPolicy, ResourceKind};
+use super::{Adoption, DeletionPolicy, ResourceKind};
 use crate::{Conditions, HasConditions};
 
 /// A virtual machine: booted from an image, as large as a flavor says, at ports of its own or of yours. It becomes a server in
@@ -37,7 +37,15 @@ use crate::{Conditions, HasConditions};
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "has(self.image) != has(self.clusterImage)", "fieldPath": ".image", "message": "exactly one of image and clusterImage has to be given"},
+    {"rule": "has(self.adopt) == has(oldSelf.adopt)", "fieldPath": ".adopt", "message": "an adopted server can't become a made one, or the other way round: create another VirtualMachine instead"},
+    {"rule": "has(self.adopt) || has(self.image) != has(self.clusterImage)", "fieldPath": ".image", "message": "exactly one of image and clusterImage has to be given, unless a server is adopted"},
+    {"rule": "has(self.adopt) || has(self.flavor)", "fieldPath": ".flavor", "message": "flavor has to be given, unless a server is adopted: that has one already"},
+    {"rule": "has(self.adopt) || has(self.networks)", "fieldPath": ".networks", "message": "networks have to be given, unless a server is adopted: that is connected already"},
+    {"rule": "!has(self.adopt) || !(has(self.image) || has(self.clusterImage) || has(self.keyPair) || has(self.userData) || has(self.antiAffinity))", "fieldPath": ".adopt", "message": "image, clusterImage, keyPair, userData and antiAffinity count when a server is made: an adopted one has them already, leave them out"},
+    {"rule": "has(self.flavor) || !has(self.nodeSelector)", "fieldPath": ".nodeSelector", "message": "a nodeSelector needs a flavor: what is asked of nodes stands in one that is derived from it"},
+    {"rule": "has(self.networks) || !has(self.floatingIP)", "fieldPath": ".floatingIP", "message": "a floatingIP needs networks: it stands for the port on the first one"},
+    {"rule": "has(self.flavor) || !has(oldSelf.flavor)", "fieldPath": ".flavor", "message": "flavor can be changed but not taken back: name the one that you want"},
+    {"rule": "has(self.networks) || !has(oldSelf.networks)", "fieldPath": ".networks", "message": "networks can be changed but not taken back: name those that you want"},
     {"rule": "has(self.image) == has(oldSelf.image)", "fieldPath": ".image", "message": "the image can't be changed, create another VirtualMachine instead"},
     {"rule": "has(self.keyPair) == has(oldSelf.keyPair)", "fieldPath": ".keyPair", "message": "keyPair is read when the VM is first booted: create another VirtualMachine instead"},
     {"rule": "has(self.userData) == has(oldSelf.userData)", "fieldPath": ".userData", "message": "userData is read when the VM is first booted: create another VirtualMachine instead"},
@@ -70,8 +78,9 @@ pub struct VirtualMachineSpec {
     pub cluster_image: Option<String>,
 
     /// Name of the `Flavor` that says how large it is. Another name resizes it, which stops it for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
-    pub flavor: String,
+    pub flavor: Option<String>,
 
     /// Name of the `KeyPair` in the same namespace that it lets in, which whatever stands for cloud-init in the image does at the
     /// first boot. It can't be changed.
@@ -86,6 +95,7 @@ pub struct VirtualMachineSpec {
 
     /// What it is connected to, in this order when it is made. What is added or removed later is connected or disconnected
     /// while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(min = 1, max = 8),
         extend("x-kubernetes-validations" = [
@@ -133,7 +143,7 @@ pub struct VirtualMachineSpec {
     ]))]
     pub anti_affinity: Option<AntiAffinity>,
 
-    /// What it is to do. When absent, `Running`.
+    /// What it is to do. When absent, `Running`; an adopted server may then do what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_state: Option<PowerState>,
 
@@ -151,7 +161,8 @@ pub struct VirtualMachineSpec {
     ))]
     pub node_selector: BTreeMap<String, String>,
 
-    /// What becomes of it when it fails, stops by itself or vanishes. When absent, `Always`.
+    /// What becomes of it when it fails, stops by itself or vanishes. When absent, `Always`, but for an adopted server without
+    /// `powerState`, which is left as it is. No adopted one is made anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
 
@@ -159,7 +170,13 @@ pub struct VirtualMachineSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<super::ReadinessProbe>,
 
-    /// What becomes of the server in Nova when this object is deleted. When absent, `Delete`.
+    /// A server of the project that is in Nova already, to be taken over instead of making one. It is changed only where
+    /// this object says something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Adoption>,
+
+    /// What becomes of the server in Nova when this object is deleted. When absent, `Delete` if it was made and `Retain`
+    /// if it was adopted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 }
@@ -334,14 +351,17 @@ impl AntiAffinity {
 }
 
 impl VirtualMachine {
-    /// What it is to do.
-    pub fn power_state(&self) -> PowerState {
-        self.spec.power_state.unwrap_or_default()
+    /// What it is to do. None if that is not for us to say.
+    pub fn power_state(&self) -> Option<PowerState> {
+        self.spec.power_state.or((!self.adopts()).then(PowerState::default))
     }
 
     /// What becomes of it when it does not.
     pub fn restart_policy(&self) -> RestartPolicy {
-        self.spec.restart_policy.unwrap_or_default()
+        match self.power_state() {
+            Some(_) => self.spec.restart_policy.unwrap_or_default(),
+            None => RestartPolicy::Never,
+        }
     }
 }
 
@@ -363,7 +383,10 @@ impl ResourceKind for VirtualMachine {
         status.id.as_deref()
     }
     fn deletion_policy(&self) -> DeletionPolicy {
-        DeletionPolicy::effective(self.spec.deletion_policy, false)
+        DeletionPolicy::effective(self.spec.deletion_policy, self.adopts())
+    }
+    fn adopts(&self) -> bool {
+        self.spec.adopt.is_some()
     }
     fn set_common(
         status: &mut VirtualMachineStatus,

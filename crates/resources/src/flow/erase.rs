@@ -51,6 +51,7 @@ impl<A: Actuator> Flow<A> {
             return Ok(gone("nothing is left to do"));
         }
         if object.deletion_policy() == DeletionPolicy::Retain {
+            self.release_parts(object).await?;
             self.let_go(report).await?;
             return Ok(gone("kept, as its deletionPolicy says"));
         }

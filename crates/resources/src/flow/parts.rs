@@ -42,6 +42,14 @@ impl<A: Actuator> Flow<A> {
         Err(wait.into())
     }
 
+    /// Leaves all parts there, as objects of their own: what OpenStack keeps of this object still needs what they stand for.
+    pub(super) async fn release_parts(&self, object: &A::Kind) -> Result<(), Stop> {
+        self.needs(object).await?;
+        let released: Vec<Chore> =
+            self.directory.surplus(&uid_of(object), &[]).into_iter().map(Chore::sparing).collect();
+        self.carry_out(object, &released).await
+    }
+
     /// Removes all parts. They end by themselves.
     pub(super) async fn break_up(&self, object: &A::Kind) -> Result<(), Stop> {
         self.needs(object).await?;

@@ -2,10 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use kupenstack_core::ownership::ClusterId;
 use tokio::time::Instant;
 
-use super::{Census, Kept, Listed, News, State, packed::Packed};
+use super::{Census, Kept, Listed, News, State, owners, packed::Packed};
 use crate::cloud::Site;
 
 /// A list that is being read. It holds only what differs from the list before.
@@ -13,6 +12,8 @@ pub(super) struct Draft<R> {
     site: Site,
     round: u64,
     began: Instant,
+    /// By identifier: the UID of the object that has taken it over.
+    adopted: HashMap<String, Arc<str>>,
     changed: Vec<Changed<R>>,
     /// Whether any of it moves.
     moving: bool,
@@ -22,8 +23,15 @@ pub(super) struct Draft<R> {
 struct Changed<R> {
     id: Arc<str>,
     resource: Packed<R>,
-    /// The UID in its mark.
-    owner: Option<Arc<str>>,
+    /// The object that it belongs to; none if it carried our mark in the list before.
+    owner: Option<Owner>,
+}
+
+/// Who has a resource.
+struct Owner {
+    uid: Arc<str>,
+    /// Whether it was taken over, and does not say whose it is.
+    is_adopted: bool,
 }
 
 /// What a complete list has come to.
@@ -35,44 +43,54 @@ pub(super) struct Finished {
 
 impl<R: Listed> Draft<R> {
     pub(super) fn begin(census: &Census<R>, site: &Site) -> Self {
+        let adopted = owners::adopted(census);
         let mut state = census.state();
         if state.site.as_ref() != Some(site) {
             // another cloud: nothing that is known of the one before is true of it
             state.withdraw();
             state.site = Some(site.clone());
         }
-        Self { site: site.clone(), round: state.round + 1, began: Instant::now(), changed: Vec::new(), moving: false }
+        let (round, began) = (state.round + 1, Instant::now());
+        Self { site: site.clone(), round, began, adopted, changed: Vec::new(), moving: false }
     }
 
     /// Takes in one resource. What is not ours is passed over.
     pub(super) fn take(&mut self, census: &Census<R>, resource: &R) {
         let mut state = census.state();
-        let (kept, owner) = (state.kept.get_mut(resource.id()), owner(&self.site.cluster, resource));
-        if kept.is_none() && owner.is_none() {
+        let (kept, owner) = (state.kept.get_mut(resource.id()), self.owner(resource));
+        // one that lost its mark is still its object's, and one that was taken over is so only as long as an object says it
+        if owner.is_none() && kept.as_ref().is_none_or(|kept| kept.is_adopted) {
             return;
         }
         self.moving |= resource.is_moving();
         let Some(packed) = Packed::of(resource) else { return };
         match kept {
-            Some(kept) if kept.resource == packed => kept.round = self.round,
-            _ => {
-                let (id, owner) = (resource.id().into(), owner.map(Into::into));
-                self.changed.push(Changed { id, resource: packed, owner });
+            Some(kept) if kept.resource == packed && owner.as_ref().is_none_or(|owner| owner.has(kept)) => {
+                kept.round = self.round;
             }
+            _ => self.changed.push(Changed { id: resource.id().into(), resource: packed, owner }),
         }
+    }
+
+    /// Whose it is by its mark, if that is this cluster's, or by what an object has recorded.
+    fn owner(&self, resource: &R) -> Option<Owner> {
+        if let Some(uid) = resource.mark().and_then(|mark| self.site.cluster.marked(mark)) {
+            return Some(Owner { uid: uid.into(), is_adopted: false });
+        }
+        Some(Owner { uid: Arc::clone(self.adopted.get(resource.id())?), is_adopted: true })
     }
 
     /// Makes the list the one that counts, now that it is complete.
     pub(super) fn finish(self, census: &Census<R>) -> Finished {
-        let Self { site: _, round, began, changed, moving } = self;
+        let Self { site: _, round, began, adopted: _, changed, moving } = self;
         let mut state = census.state();
         let mut news = News::default();
         for Changed { id, resource, owner } in changed {
-            let before = state.kept.remove(&id).map(|kept| kept.owner);
-            news.owners.extend(before.iter().chain(&owner).map(ToString::to_string));
+            let before = state.kept.remove(&id).map(|kept| Owner { uid: kept.owner, is_adopted: kept.is_adopted });
+            news.owners.extend(before.iter().chain(&owner).map(|owner| owner.uid.to_string()));
             news.resources.insert(id.to_string());
-            if let Some(owner) = owner.or(before) {
-                state.kept.insert(id, Kept { resource, round, owner });
+            if let Some(Owner { uid: owner, is_adopted }) = owner.or(before) {
+                state.kept.insert(id, Kept { resource, round, owner, is_adopted });
             }
         }
         for (id, kept) in state.kept.extract_if(|_, kept| kept.round != round) {
@@ -101,9 +119,10 @@ impl<R: Listed> Draft<R> {
     }
 }
 
-/// The UID in the mark, if the mark is this cluster's.
-fn owner<'a>(cluster: &ClusterId, resource: &'a impl Listed) -> Option<&'a str> {
-    cluster.marked(resource.mark()?)
+impl Owner {
+    fn has<R>(&self, kept: &Kept<R>) -> bool {
+        *self.uid == *kept.owner && self.is_adopted == kept.is_adopted
+    }
 }
 
 /// What each object has.

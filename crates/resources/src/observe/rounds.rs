@@ -7,7 +7,7 @@ use kupenstack_openstack::ErrorKind;
 use kupenstack_runtime::metrics::Metrics;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Census, Listed, News, draft::Draft, draft::Finished, pace::Pace, unowned, unowned::Unowned};
+use super::{Census, Listed, News, draft::Draft, draft::Finished, owners, pace::Pace, unowned::Unowned};
 use crate::{
     cloud::{Cloud, Site, Standing},
     realm::Worker,
@@ -79,7 +79,7 @@ async fn round<R: Listed>(census: &Census<R>, cloud: &Cloud, site: &Site) -> Res
 /// Whether nobody has or wants any of it.
 fn is_deserted<R: Listed>(census: &Census<R>) -> bool {
     let is_empty = census.state().kept.is_empty();
-    is_empty && unowned::owners(census).is_some_and(|owners| owners.is_empty())
+    is_empty && owners::uids(census).is_some_and(|owners| owners.is_empty())
 }
 
 /// Whether it is not the service that fails, but the list that is not for us to make.

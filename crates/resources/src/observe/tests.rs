@@ -1,11 +1,22 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures::{FutureExt, stream::BoxStream};
 use kupenstack_openstack::{Client, Error};
+use kupenstack_runtime::metrics::Metrics;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Census, Listed, draft::Draft, draft::Finished};
+use super::{
+    Census, Listed,
+    draft::{Draft, Finished},
+    lock,
+    owners::Owners,
+    unowned::Unowned,
+};
 use crate::cloud::Site;
 
 const CLUSTER: &str = "6f2b6a2e-1f0a-4a55-9c58-0d4f3ad0f7a1";
@@ -238,6 +249,76 @@ async fn what_others_deleted_before_a_list_could_show_it_is_missed() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert_eq!(owners(&list(&census, &[thing("b", "u2", 1)])), ["u1"]);
     assert!(owners(&list(&census, &[thing("b", "u2", 1)])).is_empty(), "it is told once");
+}
+
+/// Objects that have taken something over.
+#[derive(Default)]
+struct Adopters(Mutex<HashMap<String, Arc<str>>>);
+
+impl Adopters {
+    fn of(census: &Census<Thing>) -> Arc<Self> {
+        let adopters = Arc::new(Self::default());
+        lock(&census.owners).push(Arc::clone(&adopters) as Arc<dyn Owners>);
+        adopters
+    }
+
+    fn set(&self, id: &str, uid: Option<&str>) {
+        match uid {
+            Some(uid) => drop(lock(&self.0).insert(id.to_owned(), uid.into())),
+            None => drop(lock(&self.0).remove(id)),
+        }
+    }
+}
+
+impl Owners for Adopters {
+    fn uids(&self) -> Option<HashSet<String>> {
+        Some(lock(&self.0).values().map(ToString::to_string).collect())
+    }
+
+    fn adopted(&self) -> HashMap<String, Arc<str>> {
+        lock(&self.0).clone()
+    }
+}
+
+fn foreign(id: &str, size: u32) -> Thing {
+    Thing { mark: None, ..thing(id, "nobody", size) }
+}
+
+#[tokio::test]
+async fn what_an_object_has_taken_over_is_kept_for_as_long_as_it_says_so() {
+    let census = census();
+    let adopters = Adopters::of(&census);
+    list(&census, &[foreign("a", 1), foreign("b", 1)]);
+    assert_eq!(seen(&census, "u1", "a"), None);
+    adopters.set("a", Some("u1"));
+    assert_eq!(owners(&list(&census, &[foreign("a", 1), foreign("b", 1)])), ["u1"]);
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u1", "b")), (Some(1), None));
+    assert!(list(&census, &[foreign("a", 1), foreign("b", 1)]).news.is_empty());
+    assert_eq!(owners(&list(&census, &[foreign("a", 2)])), ["u1"], "a change is told");
+    assert!(!census.shows_nothing(&site(), "u1"));
+    assert!(census.all_of("u1").is_empty(), "it is nothing that was made for the object");
+    adopters.set("a", Some("u2"));
+    assert_eq!(owners(&list(&census, &[foreign("a", 2)])), ["u1", "u2"], "another one has taken it over");
+    assert_eq!(owners(&list(&census, &[])), ["u2"], "it is missed");
+    list(&census, &[foreign("a", 2)]);
+    adopters.set("a", None);
+    list(&census, &[foreign("a", 2)]);
+    assert!(census.state().kept.is_empty(), "the object has gone and left it there");
+}
+
+#[tokio::test]
+async fn nothing_that_an_object_has_taken_over_is_told_to_have_none() {
+    let (census, metrics) = (census(), Metrics::default());
+    let adopters = Adopters::of(&census);
+    adopters.set("a", Some("u1"));
+    adopters.set("b", Some("u2"));
+    let all = [foreign("a", 1), thing("b", "u-of-an-object-that-left-it", 1), thing("c", "u-of-none", 1)];
+    let mut unowned = Unowned::default();
+    for _ in 0..2 {
+        list(&census, &all);
+        unowned.judge(&census, &metrics);
+    }
+    assert_eq!(unowned.suspects, HashMap::from([("c".to_owned(), true)]));
 }
 
 /// A thing that nobody can list.

@@ -72,12 +72,14 @@ fn digest(of: &impl Serialize) -> String {
     digest
 }
 
-/// The name in Nova of the flavor that a VM is to have. That of an adopted flavor is not its object's.
-pub(crate) fn flavor_of(vm: &VirtualMachine, adopted: Option<&str>) -> String {
+/// The name in Nova of the flavor that a VM is to have, if it is to have a certain one. That of an adopted flavor is not its
+/// object's.
+pub(crate) fn flavor_of(vm: &VirtualMachine, adopted: Option<&str>) -> Option<String> {
+    let named = vm.spec.flavor.as_deref()?;
     if vm.spec.node_selector.is_empty() {
-        return adopted.unwrap_or(&vm.spec.flavor).to_owned();
+        return Some(adopted.unwrap_or(named).to_owned());
     }
-    flavor(&vm.spec.flavor, &vm.spec.node_selector)
+    Some(flavor(named, &vm.spec.node_selector))
 }
 
 /// The name of a flavor that is derived from another for a selector.

@@ -25,8 +25,8 @@ pub(super) struct Wish {
 impl Wish {
     /// What a VM wishes for; none if any node will do.
     pub(super) fn of(vm: &VirtualMachine) -> Option<Self> {
-        let (flavor, selector) = (&vm.spec.flavor, &vm.spec.node_selector);
-        (!selector.is_empty()).then(|| Self { flavor: flavor.clone(), selector: selector.clone() })
+        let (flavor, selector) = (vm.spec.flavor.clone()?, &vm.spec.node_selector);
+        (!selector.is_empty()).then(|| Self { flavor, selector: selector.clone() })
     }
 }
 

@@ -41,7 +41,11 @@ enum Verdict {
 
 /// The step that connects and disconnects what has to be.
 pub(super) fn step<'a>(target: &'a Target<VirtualMachine>, server: &'a Server) -> Option<Step<'a, ()>> {
-    if server.task_state.is_some() || !["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&server.status.as_str()) {
+    let is_left = target.object.spec.networks.is_empty();
+    if is_left
+        || server.task_state.is_some()
+        || !["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&server.status.as_str())
+    {
         return None;
     }
     let wanted = wanted(target);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kupenstack_api::{
     HasConditions,
-    resources::{PowerState, RestartPolicy, VirtualMachine},
+    resources::{PowerState, ResourceKind, RestartPolicy, VirtualMachine},
 };
 use kupenstack_core::{
     Outcome,
@@ -132,8 +132,8 @@ pub(super) type Size = Result<String, Option<Outcome>>;
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) flavor: Size,
-    /// The name of that flavor in Nova, which is known also while there is none.
-    pub(super) flavor_name: String,
+    /// The name of that flavor in Nova, which is known also while there is none; none if any will do.
+    pub(super) flavor_name: Option<String>,
     /// The server's host, if that is dead.
     pub(super) dead_host: Option<Arc<str>>,
     pub(super) now: Timestamp,
@@ -145,7 +145,7 @@ pub(super) fn of(vm: &VirtualMachine, server: &Server, case: &Case) -> Plan {
     if case.dead_host.is_some() {
         return on_dead_host(vm, server, now);
     }
-    if server.status == "VERIFY_RESIZE" && server.task_state.is_none() {
+    if server.status == "VERIFY_RESIZE" && server.task_state.is_none() && case.flavor_name.is_some() {
         return Plan::Act(ServerAction::ConfirmResize, "Resizing");
     }
     if is_lost(server, now) {
@@ -167,7 +167,7 @@ pub(super) fn of(vm: &VirtualMachine, server: &Server, case: &Case) -> Plan {
     if server.status == "ERROR" {
         return failed(vm, server, now, server.launched.as_ref().map(|_| ServerAction::Reboot { hard: true }));
     }
-    if server.flavor.original_name == case.flavor_name {
+    if case.flavor_name.as_ref().is_none_or(|name| *name == server.flavor.original_name) {
         return power(vm, server, now);
     }
     let can_resize = matches!(server.status.as_str(), "ACTIVE" | "SHUTOFF");
@@ -186,13 +186,14 @@ pub(super) fn of(vm: &VirtualMachine, server: &Server, case: &Case) -> Plan {
 /// What nobody carries out is not asked for there, but for a deletion. One that is not to run can wait for its host, and so for its disk.
 fn on_dead_host(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
     if server.task_state.as_deref() == Some("deleting") {
-        return Plan::Replace;
+        return if vm.adopts() { Plan::Wait(LOSS) } else { Plan::Replace };
     }
     match vm.power_state() {
-        PowerState::Running if Prior::of(vm).leaves_drift() => Plan::Strange,
-        PowerState::Running => failed(vm, server, now, None),
-        PowerState::Stopped => Plan::Keep("Stopped"),
-        PowerState::Suspended => Plan::Keep("Suspended"),
+        Some(PowerState::Running) if Prior::of(vm).leaves_drift() => Plan::Strange,
+        Some(PowerState::Running) => failed(vm, server, now, None),
+        Some(PowerState::Stopped) => Plan::Keep("Stopped"),
+        Some(PowerState::Suspended) => Plan::Keep("Suspended"),
+        None => Plan::Strange,
     }
 }
 
@@ -207,7 +208,8 @@ fn as_it_is(state: &str) -> Option<&'static str> {
 
 fn power(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
     use PowerState::{Running, Stopped, Suspended};
-    match (vm.power_state(), server.status.as_str()) {
+    let Some(wanted) = vm.power_state() else { return as_it_is(&server.status).map_or(Plan::Strange, Plan::Keep) };
+    match (wanted, server.status.as_str()) {
         (Running, "ACTIVE") => Plan::Keep("Running"),
         (Stopped, "SHUTOFF") => Plan::Keep("Stopped"),
         (Suspended, "SUSPENDED") => Plan::Keep("Suspended"),
@@ -223,12 +225,14 @@ fn power(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
     }
 }
 
-/// What becomes of a VM that does not run, by its policy and its pace. Without a cure it has to be made anew.
+/// What becomes of a VM that does not run, by its policy and its pace. Without a cure it has to be made anew, which nothing tells
+/// how to of one that was adopted.
 fn failed(vm: &VirtualMachine, server: &Server, now: Timestamp, cure: Option<ServerAction>) -> Plan {
     let was_shut_down = cure == Some(ServerAction::Start);
     match vm.restart_policy() {
         RestartPolicy::Never => return Plan::Leave,
         RestartPolicy::OnFailure if was_shut_down => return Plan::Leave,
+        _ if vm.adopts() && cure.is_none() => return Plan::Leave,
         RestartPolicy::Always | RestartPolicy::OnFailure => {}
     }
     if !restart::is_noted(vm.status.as_ref(), server) {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kupenstack_api::resources::{ResourceKind, VirtualMachine, VirtualMachineFault, VirtualMachineStatus};
+use kupenstack_api::resources::{
+    ResourceKind, RestartPolicy, VirtualMachine, VirtualMachineFault, VirtualMachineStatus,
+};
 use kupenstack_core::{Outcome, conditions::UP_TO_DATE};
 use kupenstack_openstack::{Server, ServerAddress};
 
@@ -81,7 +83,7 @@ pub(super) fn outcome(
         Plan::Pause => back_off(target, server, case, status),
         Plan::Refused => {
             let wait = restart::postpone(&before, status, now);
-            let (is, wanted) = (&server.flavor.original_name, &case.flavor_name);
+            let (is, wanted) = (&server.flavor.original_name, case.flavor_name.as_deref().unwrap_or_default());
             let message = format!(
                 "Nova left server {id} at flavor {is}: mostly no host has room for {wanted}, or its image does not fit; it is asked \
                  again in {} s",
@@ -97,7 +99,7 @@ pub(super) fn outcome(
             );
             Outcome::blocked("Stopped", message)
         }
-        Plan::Leave => Outcome::blocked("Failed", format!("{}: restartPolicy leaves it so", why(target, server, case))),
+        Plan::Leave => Outcome::blocked("Failed", format!("{}: {}", why(target, server, case), left_by(vm))),
         Plan::Strange => {
             let message = dead(server, case)
                 .unwrap_or_else(|| format!("server {id} is {}, which somebody else must end", server.status));
@@ -135,6 +137,15 @@ fn doing(server: &Server) -> String {
             )
         }
         None => format!("server {} is {}", server.id, server.status),
+    }
+}
+
+/// Why nothing is done about a VM that has failed.
+fn left_by(vm: &VirtualMachine) -> &'static str {
+    match (vm.restart_policy(), vm.power_state()) {
+        (_, None) => "it was adopted and has no powerState, so that it is left so",
+        (RestartPolicy::Never, _) => "restartPolicy leaves it so",
+        _ => "it was adopted, and can't be made anew",
     }
 }
 

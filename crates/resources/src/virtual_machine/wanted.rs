@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use futures::FutureExt;
 use kube::ResourceExt;
 use kupenstack_api::resources::{ClusterImage, Image, KeyPair, Port, ResourceKind, VirtualMachine};
-use kupenstack_core::{Outcome, hash, ownership::described, reason};
+use kupenstack_core::{Outcome, hash, reason};
 use kupenstack_openstack::{NewServer, Server, ServerChanges};
 
 use crate::{
     actuator::{Step, Target},
-    neutron::differing,
+    neutron::{description as described, differing},
     stop::Stop,
 };
 
@@ -35,8 +35,9 @@ pub(super) fn ports(vm: &VirtualMachine) -> impl Iterator<Item = String> {
     })
 }
 
-fn description(target: &Target<VirtualMachine>) -> String {
-    described(target.object.spec.description.as_deref().unwrap_or_default(), &target.mark)
+fn description(target: &Target<VirtualMachine>) -> Option<String> {
+    let vm = &target.object;
+    described(vm.spec.description.as_deref(), &target.mark, !vm.adopts())
 }
 
 /// The server to ask for, in no group.
@@ -57,7 +58,7 @@ pub(super) fn new_server(
     };
     Ok(NewServer {
         name: vm.name_any(),
-        description: Some(description(target)),
+        description: description(target),
         flavor_id,
         image_id: image,
         key_name: spec.key_pair.as_deref().map(|name| id::<KeyPair>(target, name)).transpose()?,
@@ -77,13 +78,13 @@ pub(super) fn missing<N: ResourceKind>(name: &str) -> Outcome {
     Outcome::waiting(reason::DEPENDENCY, format!("{} {name} is not ready", N::KIND))
 }
 
-/// The steps that set what can be set at any time.
+/// The steps that set what can be set at any time. Of an adopted server, what is not declared is left as it is.
 pub(super) fn updates<'a>(target: &'a Target<VirtualMachine>, server: &'a Server) -> Vec<Step<'a, ()>> {
-    let compute = target.client.compute();
+    let (compute, is_made) = (target.client.compute(), !target.object.adopts());
     let mut steps: Vec<Step<'a, ()>> = Vec::new();
     let changes = ServerChanges {
-        name: differing(Some(target.object.name_any()), Some(&server.name)),
-        description: differing(Some(description(target)), server.description.as_ref()),
+        name: differing(is_made.then(|| target.object.name_any()), Some(&server.name)),
+        description: differing(description(target), server.description.as_ref()),
     };
     if changes != ServerChanges::default() {
         let compute = compute.clone();
@@ -96,7 +97,7 @@ pub(super) fn updates<'a>(target: &'a Target<VirtualMachine>, server: &'a Server
         let compute = compute.clone();
         steps.push(async move { Ok(compute.set_server_metadata(&server.id, &set).await?) }.boxed());
     }
-    for key in server.metadata.keys().filter(|key| !wanted.contains_key(*key)) {
+    for key in server.metadata.keys().filter(|key| is_made && !wanted.contains_key(*key)) {
         let compute = compute.clone();
         steps.push(async move { Ok(compute.remove_server_metadata(&server.id, key).await.map(drop)?) }.boxed());
     }

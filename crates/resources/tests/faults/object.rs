@@ -50,8 +50,8 @@ pub(crate) trait ObjectKind:
     /// What is changed of the spec.
     fn edit() -> Value;
 
-    /// Waits until what was made for the object has gone too, which comes after it.
-    fn parts_gone(_: &Stage) -> impl Future<Output = ()> + Send {
+    /// Waits until of what was made for the object all has gone that it has no use for after a phase, which comes after that.
+    fn parts_gone(_: &Stage, _: Phase) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -114,7 +114,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
             Phase::Start => return,
             Phase::Delete => {
                 gone(K::api(stage), K::name(stage)).await;
-                return K::parts_gone(stage).await;
+                return K::parts_gone(stage, phase).await;
             }
             Phase::Create => Some(1),
             Phase::Update => Some(2),
@@ -125,6 +125,7 @@ impl<K: ObjectKind> Life for ObjectLife<K> {
         };
         appears(K::api(stage), K::name(stage), |object| object.meta().generation == generation && is_true(object))
             .await;
+        K::parts_gone(stage, phase).await;
     }
 
     fn adds(&self) -> Census {

@@ -36,6 +36,7 @@ mod slow;
 mod sources;
 mod subnet;
 mod virtual_machine;
+mod virtual_machine_adopt;
 mod virtual_machine_failures;
 mod virtual_machine_networks;
 mod virtual_machine_probe;

@@ -27,11 +27,11 @@ pub(crate) async fn surroundings(tenant: &Tenant<'_>) {
 }
 
 /// Flavors are the whole cluster's, so each test has its own.
-fn flavor_name(tenant: &Tenant<'_>, size: &str) -> String {
+pub(crate) fn flavor_name(tenant: &Tenant<'_>, size: &str) -> String {
     format!("{}-{size}", tenant.name)
 }
 
-async fn flavor(tenant: &Tenant<'_>, size: &str, vcpus: u32) {
+pub(crate) async fn flavor(tenant: &Tenant<'_>, size: &str, vcpus: u32) {
     let (api, name) = (Api::<Flavor>::all(tenant.client.clone()), flavor_name(tenant, size));
     let spec = json!({"vcpus": vcpus, "ram": "512Mi", "disk": "1Gi"});
     api.create(&PostParams::default(), &object(&name, &spec)).await.unwrap();

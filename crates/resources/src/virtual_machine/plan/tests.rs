@@ -1,6 +1,6 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kupenstack_api::resources::DRIFT;
+use kupenstack_api::resources::{Adoption, DRIFT};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -169,7 +169,7 @@ fn a_server_in_place_of_a_lost_one_is_told_from_one_that_failed() {
 fn what_no_node_has_is_waited_for() {
     let why = Outcome::waiting("NoNode", "no node");
     let mut selecting = vm(&json!({"nodeSelector": {"disk": "ssd"}}), "former Running");
-    let case = Case { flavor_name: "small.ssd".to_owned(), ..case(&selecting, Err(Some(why.clone())), NOW) };
+    let case = Case { flavor_name: Some("small.ssd".to_owned()), ..case(&selecting, Err(Some(why.clone())), NOW) };
     let plan = |state: &str, vm: &VirtualMachine| of(vm, &server(state, &json!({})), &case);
     assert_eq!(plan("ACTIVE", &selecting), Plan::Lack(why.clone()));
     selecting.spec.power_state = Some(PowerState::Stopped);
@@ -202,4 +202,55 @@ fn what_is_to_run_and_is_on_a_dead_host_is_made_anew(
     all.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
     let case = Case { dead_host: Some("node2".into()), ..case(&vm, Ok("f2".to_owned()), NOW) };
     assert_eq!(of(&vm, &server(state, &all), &case), expected);
+}
+
+/// An adopted VM that declares nothing but this.
+fn adopting(spec: &Value, reason: &str) -> VirtualMachine {
+    let mut vm = vm(spec, reason);
+    vm.spec.adopt = Some(Adoption { id: Some("s1".to_owned()), name: None });
+    (vm.spec.flavor, vm.spec.cluster_image, vm.spec.networks) = (None, None, Vec::new());
+    vm
+}
+
+#[rstest]
+#[case::runs("ACTIVE", json!({}), Plan::Keep("Running"))]
+#[case::is_stopped("SHUTOFF", json!({}), Plan::Keep("Stopped"))]
+#[case::is_suspended("SUSPENDED", json!({}), Plan::Keep("Suspended"))]
+#[case::is_shelved("SHELVED_OFFLOADED", json!({}), Plan::Strange)]
+#[case::has_failed("ERROR", json!({}), Plan::Leave)]
+#[case::is_resized_by_others("VERIFY_RESIZE", json!({}), Plan::Wait("Resizing"))]
+#[case::is_being_deleted("ACTIVE", json!({"OS-EXT-STS:task_state": "deleting"}), Plan::Wait("Vanishing"))]
+fn an_adopted_server_does_what_it_does(#[case] state: &str, #[case] but: Value, #[case] expected: Plan) {
+    for reason in ["former Running", "Running", BACK_OFF] {
+        let expected = match expected {
+            Plan::Wait("Vanishing") if reason == BACK_OFF => &Plan::Wait("Restarting"),
+            ref expected => expected,
+        };
+        assert_eq!(&plan(&adopting(&json!({}), reason), &server(state, &but)), expected, "{reason}");
+    }
+}
+
+/// Nobody could make it anew.
+#[rstest]
+#[case::was_stopped("SHUTOFF", json!({"updated": NOTED}), Plan::Act(ServerAction::Start, "Starting"))]
+#[case::has_failed("ERROR", json!({"updated": NOTED}), Plan::Act(ServerAction::Reboot { hard: true }, "Starting"))]
+#[case::has_never_run("ERROR", json!({"updated": NOTED, "OS-SRV-USG:launched_at": null}), Plan::Leave)]
+#[case::is_lost("BUILD", json!({"OS-EXT-STS:task_state": "scheduling", "created": "2025-12-31T23:00:00Z"}), Plan::Leave)]
+fn an_adopted_server_that_is_to_run_is_started_and_never_made_anew(
+    #[case] state: &str,
+    #[case] but: Value,
+    #[case] expected: Plan,
+) {
+    assert_eq!(plan(&adopting(&json!({"powerState": "Running"}), BACK_OFF), &server(state, &but)), expected);
+}
+
+#[rstest]
+#[case::is_to_run(json!({"powerState": "Running"}), json!({}), Plan::Leave)]
+#[case::is_to_be_stopped(json!({"powerState": "Stopped"}), json!({}), Plan::Keep("Stopped"))]
+#[case::may_do_what_it_does(json!({}), json!({}), Plan::Strange)]
+#[case::is_being_deleted(json!({}), json!({"OS-EXT-STS:task_state": "deleting"}), Plan::Wait("Vanishing"))]
+fn an_adopted_server_on_a_dead_host_is_not_made_anew(#[case] spec: Value, #[case] but: Value, #[case] expected: Plan) {
+    let vm = adopting(&spec, "Running");
+    let case = Case { dead_host: Some("node2".into()), ..case(&vm, Err(None), NOW) };
+    assert_eq!(of(&vm, &server("ACTIVE", &but), &case), expected);
 }
