@@ -10,7 +10,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/lib-demo.sh"
 
 LABEL=example.com/disk
-VMS=(picky one two)
+VMS=(picky one two stays again)
 
 clean_up() {
   demo delete vm "${VMS[@]}" --ignore-not-found --wait=false >/dev/null 2>&1 || true
@@ -93,6 +93,32 @@ disconnected() {
     demo wait port.kupenstack.io/two.back --for=delete --timeout=60s
 }
 
+# A server that its object leaves there, and that another object takes over. It has to go on as it is.
+stays() {
+  declare_vm stays ', deletionPolicy: Retain' && ready stays || return
+  SERVER=$(status stays id)
+  LAUNCHED=$(openstack server show "$SERVER" -f value -c OS-SRV-USG:launched_at)
+  goes stays && prints ACTIVE server_is && demo wait port.kupenstack.io/stays.frontend --for=condition=Ready --timeout=0
+}
+server_is() { openstack server show "$SERVER" -f value -c status; }
+launched() { openstack server show "$SERVER" -f value -c OS-SRV-USG:launched_at; }
+is_taken_over() {
+  demo apply -f - <<'YAML' || return
+apiVersion: kupenstack.io/v1
+kind: VirtualMachine
+metadata: {name: again}
+spec: {adopt: {name: stays}}
+YAML
+  ready again && is "$SERVER" status again id && is Running status again phase && is "$LAUNCHED" launched
+}
+# By hand, which an adopted one without powerState may be.
+may_be_stopped() { openstack server stop "$SERVER" && within 120 is Stopped status again phase && ready_now again; }
+is_started() { patch again '{"powerState": "Running"}' && within 120 is Running status again phase && ready again; }
+goes_when_asked() {
+  patch again '{"deletionPolicy": "Delete"}' && goes again && demo delete port.kupenstack.io stays.frontend --timeout=60s &&
+    not server_is
+}
+
 answers() { patch web '{"readinessProbe": {"httpGet": {"port": 80, "path": "/hello.txt"}, "periodSeconds": 2}}' && within 30 observed web && ready web; }
 observed() { [ "$(demo get vm "$1" -o 'jsonpath={.metadata.generation}')" = "$(status "$1" observedGeneration)" ]; }
 does_not_answer() {
@@ -121,6 +147,11 @@ main() {
   ok "and disconnected" disconnected
   ok "it goes" goes two
   ok "and their group with it" within 60 is '' server_groups
+  ok "a VM that is deleted with Retain leaves its server and its port" stays
+  ok "another object takes the server over, which goes on" is_taken_over
+  ok "it may be stopped by others" may_be_stopped
+  ok "until it is to run" is_started
+  ok "and goes when that is asked for" goes_when_asked
   ok "a VM that answers is ready" answers
   ok "one that does not is not" does_not_answer
   ok "one that need not is" need_not_answer

@@ -135,6 +135,11 @@ pub(crate) trait Actuator: Send + Sync + 'static {
         ready(Ok(())).boxed()
     }
 
+    /// Whether a resource can be that of an object of this project.
+    fn can_be_of(project: &str, resource: &Self::Resource) -> bool {
+        resource.is_in(project)
+    }
+
     /// What those that need an object have to know of it, beside its identifier and whether it is ready.
     fn tells(_: &Self::Kind) -> Option<&str> {
         None

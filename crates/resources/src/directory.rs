@@ -71,7 +71,7 @@ struct Registered {
 
 struct Entry {
     known: Known,
-    /// Whose part it is. Few are.
+    /// Whose part it is, or was. Few are.
     owned: Option<Box<Owned>>,
     needs: Box<[Need]>,
     /// What it shares with others. Few do.
@@ -148,7 +148,8 @@ impl Directory {
         let Some(entry) = state.entries.get(part) else { return Standing::Absent };
         match &entry.owned {
             _ if entry.known.is_leaving => Standing::Leaving,
-            Some(owned) if *owned.owner == *uid => Standing::Ours((**owned).clone()),
+            Some(owned) if owned.owner.is_none() => Standing::Released((**owned).clone()),
+            Some(owned) if owned.owner.as_deref() == Some(uid) => Standing::Ours((**owned).clone()),
             _ => Standing::Foreign,
         }
     }
@@ -195,8 +196,8 @@ impl Directory {
         for need in &entry.needs {
             state.users.entry(need.key.clone()).or_default().insert(key.clone());
         }
-        if let Some(owned) = &entry.owned {
-            state.parts.entry(Arc::clone(&owned.owner)).or_default().insert(key.clone());
+        if let Some(owner) = entry.owned.as_ref().and_then(|owned| owned.owner.as_ref()) {
+            state.parts.entry(Arc::clone(owner)).or_default().insert(key.clone());
         }
         if entry.known.is_leaving {
             state.leaving.insert(key.clone());
@@ -272,12 +273,12 @@ impl State {
                 }
             }
         }
-        if let Some(owned) = &entry.owned
-            && let Some(parts) = self.parts.get_mut(&owned.owner)
+        if let Some(owner) = entry.owned.as_ref().and_then(|owned| owned.owner.as_ref())
+            && let Some(parts) = self.parts.get_mut(owner)
         {
             parts.remove(key);
             if parts.is_empty() {
-                self.parts.remove(&owned.owner);
+                self.parts.remove(owner);
             }
         }
         Some(entry)

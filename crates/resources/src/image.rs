@@ -27,6 +27,7 @@ use self::{
 use crate::{
     Settings,
     actuator::{Actuator, Progress, Step, Target},
+    observe::Listed,
     stop::Stop,
 };
 
@@ -190,6 +191,11 @@ impl<K: Variant> Actuator for ImageActuator<K> {
 
     fn passed(&self, uid: &str) {
         self.workshop.turns.passed(uid);
+    }
+
+    /// What all of the cluster use may be of whichever project.
+    fn can_be_of(project: &str, image: &openstack::Image) -> bool {
+        K::KEEPS_VISIBILITY || image.is_in(project)
     }
 
     fn updates<'a>(&'a self, target: &'a Target<K>, image: &'a openstack::Image) -> Vec<Step<'a, ()>> {

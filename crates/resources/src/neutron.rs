@@ -95,7 +95,7 @@ pub(crate) trait NeutronKind: Kind {
         NetworkFilter { project_id: Some(project.to_owned()), ..NetworkFilter::default() }
     }
 
-    /// Whether a resource can be that of an object of this project: what every project sees is not one project's.
+    /// As [`Actuator::can_be_of`]: what every project sees is not one project's.
     fn can_be_of(project: &str, resource: &Self::Resource) -> bool {
         resource.is_in(project)
     }
@@ -205,6 +205,10 @@ impl<K: NeutronKind> Actuator for NeutronActuator<K> {
 
     fn needs(object: &K) -> Vec<Need> {
         object.needs()
+    }
+
+    fn can_be_of(project: &str, resource: &K::Resource) -> bool {
+        K::can_be_of(project, resource)
     }
 
     fn tells(object: &K) -> Option<&str> {

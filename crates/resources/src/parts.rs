@@ -6,6 +6,7 @@
 
 use std::{fmt::Debug, sync::Arc};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, Preconditions},
@@ -27,6 +28,9 @@ use crate::{
 /// Annotation on such an object: the fingerprint of what it was made as.
 const MADE_AS: &str = "kupenstack.io/made-as";
 
+/// Where an object tells whose it is.
+const OWNERS: &str = "/metadata/ownerReferences";
+
 /// An object that another wants to have.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
@@ -35,11 +39,11 @@ pub(crate) struct Part {
     spec: Value,
 }
 
-/// What is known of an object that is another's part.
+/// What is known of an object that is another's part, or was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
-    /// UID of the object that it belongs to.
-    pub(crate) owner: Arc<str>,
+    /// UID of the object that it belongs to; none of one that was released.
+    pub(crate) owner: Option<Arc<str>>,
     uid: Arc<str>,
     made_as: Arc<str>,
 }
@@ -48,8 +52,8 @@ impl Owned {
     /// What the metadata of an object tells, if it is any object's part.
     pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
         let made_as = meta.annotations.as_ref()?.get(MADE_AS)?.as_str().into();
-        let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
-        Some(Self { owner: owner.uid.as_str().into(), uid: meta.uid.as_deref()?.into(), made_as })
+        let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        Some(Self { owner: owner.map(|owner| owner.uid.as_str().into()), uid: meta.uid.as_deref()?.into(), made_as })
     }
 }
 
@@ -60,6 +64,8 @@ pub(crate) enum Standing {
     /// On its way out, whosever it is.
     Leaving,
     Ours(Owned),
+    /// An object of the same name had it, and left it there.
+    Released(Owned),
     Foreign,
 }
 
@@ -68,6 +74,8 @@ pub(crate) enum Standing {
 pub(crate) enum Chore {
     Make(Part),
     Change(Part, Owned),
+    /// Have what was left there.
+    TakeBack(Part, Owned),
     Remove(Key, ApiResource, Owned),
     /// Leave it there, as an object of its own.
     Release(Key, ApiResource, Owned),
@@ -92,6 +100,7 @@ impl Part {
             Standing::Leaving => Ok(None),
             Standing::Ours(owned) if *owned.made_as == *self.made_as() => Ok(None),
             Standing::Ours(owned) => Ok(Some(Chore::Change(self, owned))),
+            Standing::Released(owned) => Ok(Some(Chore::TakeBack(self, owned))),
             Standing::Foreign => {
                 let message = format!(
                     "{} is in the way: it was not made for this object. Delete it, or give this object another name",
@@ -113,13 +122,13 @@ impl Chore {
             }
             Self::Change(wanted, known) => {
                 let all = objects(kubernetes, &wanted.key, &wanted.resource);
-                let patch = serde_json::from_value(json!([
-                    {"op": "test", "path": "/metadata/uid", "value": &*known.uid},
-                    {"op": "replace", "path": "/spec", "value": wanted.spec},
-                    {"op": "add", "path": made_as_path(), "value": wanted.made_as()},
-                ]));
-                let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
-                all.patch(&wanted.key.name, &apply::patch_params(), &patch).await?;
+                all.patch(&wanted.key.name, &apply::patch_params(), &known.patch(wanted.change())?).await?;
+            }
+            Self::TakeBack(wanted, known) => {
+                let all = objects(kubernetes, &wanted.key, &wanted.resource);
+                let owner = json!({"op": "add", "path": OWNERS, "value": [reference(owner)?]});
+                let change = wanted.change().into_iter().chain([owner]).collect();
+                all.patch(&wanted.key.name, &apply::patch_params(), &known.patch(change)?).await?;
             }
             Self::Remove(key, resource, known) => {
                 let preconditions = Preconditions { uid: Some(known.uid.to_string()), resource_version: None };
@@ -129,12 +138,7 @@ impl Chore {
             }
             Self::Release(key, resource, known) => {
                 // it is made with one owner, which the collector of garbage would follow
-                let patch = serde_json::from_value(json!([
-                    {"op": "test", "path": "/metadata/uid", "value": &*known.uid},
-                    {"op": "remove", "path": "/metadata/ownerReferences"},
-                    {"op": "remove", "path": made_as_path()},
-                ]));
-                let patch = Patch::<()>::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?);
+                let patch = known.patch(vec![json!({"op": "remove", "path": OWNERS})])?;
                 let all = objects(kubernetes, key, resource);
                 unless_gone(all.patch(&key.name, &apply::patch_params(), &patch).await.map(drop))?;
             }
@@ -151,12 +155,28 @@ impl Chore {
     }
 }
 
+impl Owned {
+    /// These changes, of this object and no other that has its name by now.
+    fn patch(&self, changes: Vec<Value>) -> Result<Patch<()>, Failure> {
+        let same = json!({"op": "test", "path": "/metadata/uid", "value": &*self.uid});
+        let patch = serde_json::from_value([same].into_iter().chain(changes).collect());
+        Ok(Patch::Json(patch.map_err(|error| Failure::new("Internal", error.to_string()))?))
+    }
+}
+
 impl Part {
+    /// What makes an object what this one is to be.
+    fn change(&self) -> Vec<Value> {
+        let made_as = format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1"));
+        vec![
+            json!({"op": "replace", "path": "/spec", "value": self.spec}),
+            json!({"op": "add", "path": made_as, "value": self.made_as()}),
+        ]
+    }
+
     fn object<K: Kind>(&self, owner: &K) -> Result<DynamicObject, Failure> {
-        let nameless = || Failure::new("Internal", "an object without a UID");
-        let reference = owner.controller_owner_ref(&()).ok_or_else(nameless)?;
         let mut object = DynamicObject::new(&self.key.name, &self.resource).data(json!({"spec": self.spec}));
-        object.metadata.owner_references = Some(vec![reference]);
+        object.metadata.owner_references = Some(vec![reference(owner)?]);
         // it would be put on it before anything else, by a write of its own
         object.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         object.metadata.annotations = Some([(MADE_AS.to_owned(), self.made_as())].into());
@@ -164,8 +184,9 @@ impl Part {
     }
 }
 
-fn made_as_path() -> String {
-    format!("/metadata/annotations/{}", MADE_AS.replace('/', "~1"))
+/// How `owner` is named on its parts.
+fn reference<K: Kind>(owner: &K) -> Result<OwnerReference, Failure> {
+    owner.controller_owner_ref(&()).ok_or_else(|| Failure::new("Internal", "an object without a UID"))
 }
 
 fn unless_gone(result: Result<(), kube::Error>) -> Result<(), kube::Error> {

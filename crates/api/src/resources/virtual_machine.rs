@@ -44,6 +44,7 @@ use crate::{Conditions, HasConditions};
     {"rule": "!has(self.adopt) || !(has(self.image) || has(self.clusterImage) || has(self.keyPair) || has(self.userData) || has(self.antiAffinity))", "fieldPath": ".adopt", "message": "image, clusterImage, keyPair, userData and antiAffinity count when a server is made: an adopted one has them already, leave them out"},
     {"rule": "has(self.flavor) || !has(self.nodeSelector)", "fieldPath": ".nodeSelector", "message": "a nodeSelector needs a flavor: what is asked of nodes stands in one that is derived from it"},
     {"rule": "has(self.networks) || !has(self.floatingIP)", "fieldPath": ".floatingIP", "message": "a floatingIP needs networks: it stands for the port on the first one"},
+    {"rule": "has(self.networks) || !has(self.securityGroups)", "fieldPath": ".securityGroups", "message": "securityGroups guard the ports that are made for networks: name those, or give the groups to the server's Port"},
     {"rule": "has(self.flavor) || !has(oldSelf.flavor)", "fieldPath": ".flavor", "message": "flavor can be changed but not taken back: name the one that you want"},
     {"rule": "has(self.networks) || !has(oldSelf.networks)", "fieldPath": ".networks", "message": "networks can be changed but not taken back: name those that you want"},
     {"rule": "has(self.image) == has(oldSelf.image)", "fieldPath": ".image", "message": "the image can't be changed, create another VirtualMachine instead"},

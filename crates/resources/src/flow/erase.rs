@@ -51,7 +51,9 @@ impl<A: Actuator> Flow<A> {
             return Ok(gone("nothing is left to do"));
         }
         if object.deletion_policy() == DeletionPolicy::Retain {
-            self.release_parts(object).await?;
+            if object.recorded().is_some() {
+                self.release_parts(object).await?;
+            }
             self.let_go(report).await?;
             return Ok(gone("kept, as its deletionPolicy says"));
         }
@@ -83,7 +85,9 @@ impl<A: Actuator> Flow<A> {
     /// What is left of that which OpenStack has agreed to delete, as the object says: a list that began later shows it.
     fn left(&self, report: &Report<A::Kind>, site: &Site) -> Left {
         let (uid, recorded) = (uid_of(report.object().as_ref()), report.object().recorded());
-        match recorded.filter(|_| A::LINGERS && report.shows(reason::DELETING)) {
+        // what was taken over may be kept as what another object had before
+        let is_told = A::LINGERS && !report.object().adopts() && report.shows(reason::DELETING);
+        match recorded.filter(|_| is_told) {
             Some(_) if self.census.shows_nothing(site, &uid) => Left::Nothing,
             Some(id) if self.census.is_due(&uid, LOOK) => Left::Due(wait::<A::Resource>(id)),
             _ => Left::Unknown,

@@ -28,11 +28,15 @@ impl<A: Actuator> Flow<A> {
         let object = report.object();
         let (uid, place) = (uid_of(object.as_ref()), place_of(object.as_ref()));
         let Some(id) = object.recorded() else { return Ok(None) };
+        // two may have taken it over at the same time
+        if self.rival(object, id).await?.is_some() {
+            return Ok(None);
+        }
         let Some(resource) = self.census.seen(site, &uid, id).await else { return Ok(None) };
         let onlooker = Scope::<A>::onlooker(&self.cloud, site, &place).await?;
         let target = Target { needs: needs.clone(), ..self.target(object, site, &onlooker) };
         // a namespace may have got another project since
-        let is_in_place = target.owner.as_ref().is_some_and(|project| resource.is_in(project));
+        let is_in_place = target.owner.as_ref().is_some_and(|project| A::can_be_of(project, &resource));
         let is_as_declared = self.actuator.updates(&target, &resource).is_empty() || leaves_drift(report);
         if !is_in_place || !is_as_declared || !self.actuator.is_whole(&target, &resource) {
             return Ok(None);

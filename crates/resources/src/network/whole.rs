@@ -11,10 +11,7 @@ use kupenstack_core::Outcome;
 use kupenstack_openstack::{Client, Error, Network, Subnet};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    neutron::{Whole, listed_in_neutron},
-    observe::Listed,
-};
+use crate::neutron::{Whole, listed_in_neutron};
 
 /// How many networks of a list are looked at together.
 const AT_ONCE: usize = 1000;
@@ -75,12 +72,12 @@ impl Whole for WholeNetwork {
     }
 }
 
-/// Looks at the subnets of those external networks that may be an object's, all together.
+/// Looks at the subnets of the external networks, which are few, all together.
 async fn with_subnets(admin: Client, mut networks: Vec<WholeNetwork>) -> Result<Vec<WholeNetwork>, Error> {
-    let ours = networks.iter().filter(|one| one.network.external && one.mark().is_some());
-    let ours: Vec<&str> = ours.map(|one| one.network.id.as_str()).collect();
+    let external = networks.iter().filter(|one| one.network.external);
+    let external: Vec<&str> = external.map(|one| one.network.id.as_str()).collect();
     let mut subnets: HashMap<String, Vec<Subnet>> = HashMap::new();
-    let mut all = admin.network().subnets().of_networks(&ours).boxed();
+    let mut all = admin.network().subnets().of_networks(&external).boxed();
     while let Some(subnet) = all.try_next().await? {
         subnets.entry(subnet.network_id.clone()).or_default().push(subnet);
     }

@@ -8,6 +8,8 @@ use kupenstack_runtime::jittered;
 const FAILED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 /// A list takes at most one part in so many of the time, so that a large cloud is not busy with being listed.
 const SHARE: u32 = 20;
+/// The same while something moves, for which somebody waits. One list may be slow only because much else is asked for.
+const SHARE_MOVING: u32 = 5;
 /// But however long lists take, changes are seen within this time.
 const LONGEST: Duration = Duration::from_mins(10);
 
@@ -34,7 +36,8 @@ impl Pace {
     pub(super) fn listed(&mut self, moving: bool, took: Duration) -> Duration {
         self.failed = Duration::ZERO;
         self.interval = if moving { self.moving } else { (self.interval * 2).clamp(self.moving, self.settled) };
-        let least = took.saturating_mul(SHARE).min(LONGEST);
+        let share = if moving { SHARE_MOVING } else { SHARE };
+        let least = took.saturating_mul(share).min(LONGEST);
         jittered(self.interval.max(least))
     }
 
@@ -99,7 +102,8 @@ mod tests {
     #[test]
     fn a_list_that_takes_long_is_made_less_often() {
         let mut pace = pace();
-        assert!(is_about(pace.listed(true, Duration::from_secs(3)), 60));
+        assert!(is_about(pace.listed(false, Duration::from_secs(3)), 60));
+        assert!(is_about(pace.listed(true, Duration::from_secs(3)), 15), "somebody waits");
         assert!(is_about(pace.listed(true, Duration::from_hours(1)), 600));
     }
 

@@ -32,8 +32,10 @@ impl Listed for Server {
         }
     }
 
+    /// One that others have resized may wait for days for them to confirm that.
     fn is_moving(&self) -> bool {
-        !is_resting(self)
+        let is_asked = self.status == "VERIFY_RESIZE" && self.task_state.is_none();
+        !is_resting(self) && !is_asked
     }
 
     fn is_in(&self, project: &str) -> bool {

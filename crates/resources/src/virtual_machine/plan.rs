@@ -71,6 +71,11 @@ impl<'a> Prior<'a> {
         (ready.observed_generation == self.vm.metadata.generation).then_some(ready.reason.as_str())
     }
 
+    /// Whether it is about this server.
+    fn knows(&self, server: &Server) -> bool {
+        self.reason().is_some() && self.vm.recorded() == Some(server.id.as_str())
+    }
+
     /// Whether others may do as they like with a VM that was as declared.
     fn leaves_drift(&self) -> bool {
         ignores_drift(self.vm) && conditions::is_ready(self.vm.conditions(), self.vm.metadata.generation)
@@ -213,7 +218,7 @@ fn power(vm: &VirtualMachine, server: &Server, now: Timestamp) -> Plan {
         (Running, "ACTIVE") => Plan::Keep("Running"),
         (Stopped, "SHUTOFF") => Plan::Keep("Stopped"),
         (Suspended, "SUSPENDED") => Plan::Keep("Suspended"),
-        (Running, "SHUTOFF") if Prior::of(vm).reason().is_some() => failed(vm, server, now, Some(ServerAction::Start)),
+        (Running, "SHUTOFF") if Prior::of(vm).knows(server) => failed(vm, server, now, Some(ServerAction::Start)),
         (Running | Suspended, "SHUTOFF") => Plan::Act(ServerAction::Start, "Starting"),
         (Running, "SUSPENDED") => Plan::Act(ServerAction::Resume, "Starting"),
         // Nova stops and suspends only what is active

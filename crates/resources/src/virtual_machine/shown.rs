@@ -140,6 +140,12 @@ fn doing(server: &Server) -> String {
     }
 }
 
+/// Where that is told which Nova leaves out. It forgets why a host could not make a server when there is no other host to try.
+fn unsaid(fault: &str) -> Option<&'static str> {
+    let forgets = fault.contains("Exhausted all hosts");
+    forgets.then_some("why a node could not make it, such as a full disk, is in the log of its nova-compute")
+}
+
 /// Why nothing is done about a VM that has failed.
 fn left_by(vm: &VirtualMachine) -> &'static str {
     match (vm.restart_policy(), vm.power_state()) {
@@ -160,8 +166,9 @@ fn why(target: &Target<VirtualMachine>, server: &Server, case: &Case) -> String 
     }
     match &server.fault {
         Some(fault) => {
-            let lack = apart::lack(target, server).map(|lack| format!("; {lack}")).unwrap_or_default();
-            format!("Nova says: {} (code {}){lack}", fault.message.trim(), fault.code)
+            let more = apart::lack(target, server).or_else(|| unsaid(&fault.message).map(ToOwned::to_owned));
+            let more = more.map(|more| format!("; {more}")).unwrap_or_default();
+            format!("Nova says: {} (code {}){more}", fault.message.trim(), fault.code)
         }
         None if server.status == "BUILD" => {
             format!(

@@ -268,6 +268,11 @@ async fn adopt_takes_over_of_any_project_and_leaves_what_is_not_declared() {
         assert_eq!(id(&object), network);
         let status = object.status.unwrap();
         assert_eq!((status.subnets, status.physical_network), (vec!["192.0.2.0/24".to_owned()], Some(network.clone())));
+        world.lists("/v2.0/networks").await;
+        nudge(world, &name).await;
+        world.lists("/v2.0/networks").await;
+        let status = ready(world, &name).await.status.unwrap();
+        assert_eq!(status.subnets, ["192.0.2.0/24"], "lists show them too");
         assert_eq!(only(world, &network).revision, 1);
         edit(world, &name, json!({"subnets": [{"cidr": "203.0.113.0/24"}], "mtu": 1300})).await;
         let theirs = json!(["192.0.2.0/24", null, null, false]);

@@ -4,7 +4,7 @@ use kupenstack_api::resources::Network;
 use serde_json::json;
 
 use crate::{
-    common::look::id,
+    common::look::{eventually, id, shown},
     network::{delete, named, put},
     world,
 };
@@ -61,6 +61,23 @@ async fn a_network_belongs_to_one_object() {
     delete(&tenant, "second").await;
     assert!(named(tenant.world, "net-of-one").is_empty(), "its owner has had it deleted");
     tenant.says::<Network>("third", "NothingToAdopt").await;
+}
+
+/// Neither knows of the other when it looks.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_adopt_at_the_same_time_one_has_it() {
+    let tenant = world::shared().await.tenant().await;
+    put(tenant.world, "net-of-two", &tenant.project().await, json!({"name": "net-of-two"}));
+    let spec = json!({"adopt": {"id": "net-of-two"}});
+    tokio::join!(tenant.create::<Network>("this", spec.clone()), tenant.create::<Network>("that", spec));
+    eventually("one of them waits", async || {
+        let all =
+            [tenant.api::<Network>().get("this").await.unwrap(), tenant.api::<Network>().get("that").await.unwrap()];
+        let mut words = all.each_ref().map(|network| shown(network).0);
+        words.sort_unstable();
+        words == ["AlreadyAdopted", "Ready"]
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

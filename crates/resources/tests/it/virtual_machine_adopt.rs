@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use kube::ResourceExt;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
 use kupenstack_api::resources::{Port, VirtualMachine};
 use kupenstack_testkit::sim::Server;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    common::look::{self, eventually, id, is_ready, shown, until},
+    common::look::{self, eventually, gone, id, is_ready, shown, until},
     virtual_machine::{create, edit, flavor, flavor_name, meddle, only, phase, servers, surroundings, vanish},
     world::{self, Tenant},
 };
@@ -69,7 +73,7 @@ async fn what_stays_stays_connected() {
     let server = id(&tenant.ready::<VirtualMachine>("stays").await);
     look::delete(tenant.api::<VirtualMachine>(), "stays").await;
     let port = tenant.ready::<Port>("stays.net").await;
-    assert!(port.owner_references().is_empty() && port.annotations().is_empty(), "it is nobody's part");
+    assert!(port.owner_references().is_empty(), "it is nobody's part");
     let device = || {
         let cloud = tenant.world.sim.cloud();
         cloud.neutron.get("ports", &id(&port)).map(|port| port.text("device_id").to_owned())
@@ -81,6 +85,54 @@ async fn what_stays_stays_connected() {
     look::delete(tenant.api::<VirtualMachine>(), "again").await;
     look::delete(tenant.api::<Port>(), "stays.net").await;
     assert_eq!(device(), None);
+}
+
+/// The same manifest as before, but for what says that a server is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_left_there_one_of_its_name_takes_back() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "again", json!({"deletionPolicy": "Retain"})).await;
+    let server = id(&tenant.ready::<VirtualMachine>("again").await);
+    let port = id(&tenant.ready::<Port>("again.net").await);
+    look::delete(tenant.api::<VirtualMachine>(), "again").await;
+    let spec = json!({"adopt": {"id": server}, "networks": [{"network": "net"}], "deletionPolicy": "Delete"});
+    adopt(&tenant, "again", spec).await;
+    let vm = tenant.ready::<VirtualMachine>("again").await;
+    let taken = tenant.ready::<Port>("again.net").await;
+    assert_eq!((id(&vm), id(&taken)), (server, port));
+    assert_eq!(taken.owner_references()[0].uid, vm.uid().unwrap());
+    look::delete(tenant.api::<VirtualMachine>(), "again").await;
+    gone(tenant.api::<Port>(), "again.net").await;
+}
+
+/// There is no server whose ports they could be.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_made_for_an_adopter_of_nothing_goes_with_it() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    adopt(&tenant, "typo", json!({"adopt": {"name": "typo"}, "networks": [{"network": "net"}]})).await;
+    tenant.says::<VirtualMachine>("typo", "NothingToAdopt").await;
+    tenant.ready::<Port>("typo.net").await;
+    look::delete(tenant.api::<VirtualMachine>(), "typo").await;
+    gone(tenant.api::<Port>(), "typo.net").await;
+}
+
+/// It has not failed: it was never seen to run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_off_when_it_comes_is_started() {
+    let (tenant, server) = with_server("off").await;
+    meddle(tenant.world, &server.id, |server| {
+        server.vm_state = "stopped";
+        server.name = "not-yet".to_owned();
+    });
+    adopt(&tenant, "patient", json!({"adopt": {"name": "off"}, "powerState": "Running", "restartPolicy": "OnFailure"}))
+        .await;
+    tenant.says::<VirtualMachine>("patient", "NothingToAdopt").await;
+    meddle(tenant.world, &server.id, |server| server.name = "off".to_owned());
+    tenant.nudge::<VirtualMachine>("patient").await;
+    let vm = tenant.ready::<VirtualMachine>("patient").await;
+    assert_eq!((vm.status.unwrap().restarts, only(&tenant).await.status()), (0, "ACTIVE"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,6 +229,41 @@ async fn k_orc_adoption_by_name_adopt_waits_until_one_of_the_projects_own_fits()
     let message = tenant.says::<VirtualMachine>("either", "AmbiguousAdoption").await;
     assert!(message.starts_with("spec.adopt: 2 of the project's Nova servers fit, "), "{message}");
     assert_eq!(server_of(&tenant, &server.id).await.description.as_deref(), Some("theirs"), "it was left alone");
+}
+
+#[rstest]
+#[case::image(json!({"image": "linux"}), "image, clusterImage, keyPair, userData and antiAffinity count when a server is made")]
+#[case::user_data(json!({"userData": {"inline": "x"}}), "an adopted one has them already, leave them out")]
+#[case::both(json!({"adopt": {"id": "x", "name": "y"}}), "exactly one of id and name")]
+#[case::floating_ip_of_none(json!({"floatingIP": {"externalNetwork": "public"}}), "a floatingIP needs networks")]
+#[case::groups_of_none(json!({"securityGroups": ["web"]}), "securityGroups guard the ports that are made for networks")]
+#[case::selector_of_none(json!({"nodeSelector": {"disk": "ssd"}}), "a nodeSelector needs a flavor")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_be_of_an_adopted_one_is_refused(#[case] but: Value, #[case] words: &str) {
+    let tenant = world::shared().await.tenant().await;
+    let mut spec = json!({"adopt": {"id": "x"}});
+    spec.as_object_mut().unwrap().extend(but.as_object().unwrap().clone());
+    let vm: VirtualMachine = look::object("wrong", &spec);
+    let refusal = tenant.api().create(&PostParams::default(), &vm).await.unwrap_err().to_string();
+    assert!(refusal.contains(words), "{refusal}");
+}
+
+#[rstest]
+#[case::made(json!({"image": "linux", "flavor": "small", "networks": [{"network": "net"}]}), json!({"adopt": {"id": "x"}}),
+    "an adopted server can't become a made one")]
+#[case::another(json!({"adopt": {"id": "x"}}), json!({"adopt": {"id": "y"}}), "adopt can't be changed")]
+#[case::no_flavor(json!({"adopt": {"id": "x"}, "flavor": "small"}), json!({"flavor": null}), "flavor can be changed but not taken back")]
+#[case::no_networks(json!({"adopt": {"id": "x"}, "networks": [{"network": "net"}]}), json!({"networks": null}),
+    "networks can be changed but not taken back")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_of_adoption_stays(#[case] spec: Value, #[case] edit: Value, #[case] words: &str) {
+    let tenant = world::shared().await.tenant().await;
+    adopt(&tenant, "said", spec).await;
+    let patch = Patch::Merge(json!({"spec": edit}));
+    let refusal = tenant.api::<VirtualMachine>().patch("said", &PatchParams::default(), &patch).await;
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains(words), "{refusal}");
+    look::delete(tenant.api::<VirtualMachine>(), "said").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

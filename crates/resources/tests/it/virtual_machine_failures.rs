@@ -103,6 +103,21 @@ async fn capo_2622_one_in_error_comes_back_by_itself() {
     assert_eq!((id(&well), well.status.unwrap().fault), (server, None));
 }
 
+/// As a real Nova does with the words of the host, when no other host is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nova_forgets_the_cause_it_is_told_where_that_is() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    create(&tenant, "full", json!({"restartPolicy": "Never"})).await;
+    let server = id(&tenant.ready::<VirtualMachine>("full").await);
+    let now = tenant.world.sim.clock().now();
+    let fault =
+        "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance x.";
+    assert!(tenant.world.sim.cloud().nova.fail_server(now, &server, fault));
+    let failed = phase(&tenant, "full", "Failed").await;
+    assert!(shown(&failed).1.contains("is in the log of its nova-compute: restartPolicy"), "{:?}", shown(&failed));
+}
+
 /// One that has run is rebooted, since its disk is still there.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_breaks_is_rebooted_with_its_disk() {
