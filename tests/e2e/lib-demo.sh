@@ -13,6 +13,13 @@ DEMO=demo # the namespace of the VM
 up() { KUPENSTACK_VMS=yes KUPENSTACK_NODES=$(running_nodes | wc -l) "$E2E/../../dev/up"; }
 demo() { kubectl -n "$DEMO" "$@"; }
 openstack() { "$E2E/../../dev/bin/openstack" "$@"; }
+# no_cloud: what `up` has made goes, with its data.
+no_cloud() {
+  kubectl get openstack default || return 0
+  kubectl delete namespace "$DEMO" --ignore-not-found --timeout=180s &&
+    kubectl delete -f "$E2E/../../examples/first-vm/offers.yaml" --ignore-not-found --timeout=120s &&
+    kubectl delete openstack default --timeout=300s && kubectl delete namespace openstack --timeout=300s
+}
 
 # vm_is_asked: five times a second, until ASKING is ended; sets ASKING. Answers are kept in the folder WORK.
 vm_is_asked() {

@@ -2,16 +2,14 @@
 # VMs by the operator: a cloud whose spec enables what they take, VMs by the openstack command on every node of the
 # cluster, the contract of the simulated OpenStack, a change that leaves hypervisors alone, removal that waits for VMs and leaves
 # nothing on a node.
-# On a cluster of dev/k8s/up.sh only; dev/up is run on it unless it has a cloud.
+# On a cluster of dev/k8s/up.sh only; dev/up is run on it unless it has a cloud without VMs. One with VMs goes before.
 # dev/test: tier real
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/e2e/lib.sh
 . "$HERE/lib.sh"
-# shellcheck source=dev/lib.sh
-. "$HERE/../../dev/lib.sh"
-# shellcheck source=dev/k8s/cluster.sh
-. "$HERE/../../dev/k8s/cluster.sh"
+# shellcheck source=tests/e2e/lib-demo.sh
+. "$HERE/lib-demo.sh"
 
 NS=openstack
 RELEASE=2026.2
@@ -24,10 +22,14 @@ clean_up() {
   no_way_outside
   shop_cleans_up
   k delete pod client --ignore-not-found --wait=false >/dev/null || true
-  kubectl label nodes --all openstack-compute-node- vms-gateway- >/dev/null || true
+  unlabelled >/dev/null || true
 }
+unlabelled() { kubectl label nodes --all openstack-compute-node- vms-gateway-; }
 
-a_cloud() { kubectl get openstack default || "$HERE/../../dev/up"; }
+a_cloud() {
+  ! k get nova nova || { no_cloud && unlabelled; } || return
+  kubectl get openstack default || KUPENSTACK_VMS=no "$HERE/../../dev/up"
+}
 images() {
   local archive
   archive=$("$HERE/../../images/build.sh" "compute-$RELEASE" | cut -f 3)

@@ -46,6 +46,7 @@ use crate::{Conditions, HasConditions};
     {"rule": "has(self.networks) || !has(self.floatingIP)", "fieldPath": ".floatingIP", "message": "a floatingIP needs networks: it stands for the port on the first one"},
     {"rule": "has(self.networks) || !has(self.securityGroups)", "fieldPath": ".securityGroups", "message": "securityGroups guard the ports that are made for networks: name those, or give the groups to the server's Port"},
     {"rule": "has(self.flavor) || !has(oldSelf.flavor)", "fieldPath": ".flavor", "message": "flavor can be changed but not taken back: name the one that you want"},
+    {"rule": "has(self.securityGroups) || !has(oldSelf.securityGroups)", "fieldPath": ".securityGroups", "message": "securityGroups can be changed but not taken back: name the groups that you want"},
     {"rule": "has(self.networks) || !has(oldSelf.networks)", "fieldPath": ".networks", "message": "networks can be changed but not taken back: name those that you want"},
     {"rule": "has(self.image) == has(oldSelf.image)", "fieldPath": ".image", "message": "the image can't be changed, create another VirtualMachine instead"},
     {"rule": "has(self.keyPair) == has(oldSelf.keyPair)", "fieldPath": ".keyPair", "message": "keyPair is read when the VM is first booted: create another VirtualMachine instead"},

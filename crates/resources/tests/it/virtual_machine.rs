@@ -307,10 +307,11 @@ async fn what_can_never_be_is_refused_by_the_definition(#[case] but: Value, #[ca
 #[case::of_the_cluster(json!({"image": null, "clusterImage": "other"}), "image can't be changed")]
 #[case::key_pair(json!({"keyPair": "x"}), "read when the VM is first booted")]
 #[case::user_data(json!({"userData": {"inline": "x"}}), "read when the VM is first booted")]
+#[case::groups(json!({"securityGroups": null}), "securityGroups can be changed but not taken back")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_not_be_changed_says_so(#[case] change: Value, #[case] words: &str) {
     let tenant = world::shared().await.namespace(&[]).await;
-    create(&tenant, "fixed", json!({})).await;
+    create(&tenant, "fixed", json!({"securityGroups": ["web"]})).await;
     let patch = kube::api::Patch::Merge(json!({"spec": change}));
     let error = tenant.api::<VirtualMachine>().patch("fixed", &PatchParams::default(), &patch).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
