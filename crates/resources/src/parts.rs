@@ -1,4 +1,5 @@
-//! Objects that an object makes for itself, of other kinds of ours: they belong to it and go with it.
+//! Objects that an object makes for itself, of other kinds of ours: they belong to it and go with it, unless it leaves its own
+//! resource in OpenStack, which still needs them. They are then nobody's, until one of its name has them again.
 //!
 //! Each carries what it was made as, so that the directory tells without a request whether it is there, whose it is, and
 //! whether it still is what is wanted. What people change of it in between is left as it is, as with the pods of a
