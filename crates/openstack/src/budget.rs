@@ -97,7 +97,7 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::new(16)
+        Self::new(32)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is the same for everything in Neutron: it is found by the recorded identifier, else by its mark, or adopted.
 //!
 //! Neutron chooses the identifiers, and a mark keeps nobody from making a second object with it. One that a lost request
-//! made too is seen by the next list of the whole cloud, and deleted by the flow.
+//! made too is seen by the next list of the whole cloud, and deleted by the flow. Of ports there is never a second one: no
+//! network has a MAC twice.
 
 use std::{marker::PhantomData, net::IpAddr};
 
@@ -10,7 +11,7 @@ use ipnet::IpNet;
 use kube::ResourceExt;
 use kupenstack_api::resources::{Adoption, ResourceKind};
 use kupenstack_core::{Outcome, ownership::described};
-use kupenstack_openstack::{Client, Error, NetworkFilter, NetworkResource, network::Collection};
+use kupenstack_openstack::{Client, Error, ErrorKind, NetworkFilter, NetworkResource, network::Collection};
 
 use crate::{
     actuator::{Actuator, Kind, Progress, Step, Target},
@@ -62,6 +63,9 @@ pub(crate) trait NeutronKind: Kind {
     const NAME: &'static str;
     /// As [`Actuator::NEEDS`].
     const NEEDS: &'static [&'static str] = &[];
+    /// Whether Neutron refuses to make a second one for an object: what an earlier pass may have made is then looked for when
+    /// it does, and not before.
+    const IS_UNIQUE: bool = false;
     /// As [`Actuator::GOES_AFTER`].
     const GOES_AFTER: &'static [&'static str] = &[];
     /// As [`Actuator::DELETES_AS_LISTED`].
@@ -253,9 +257,14 @@ async fn find<K: NeutronKind>(target: &Target<K>) -> Result<Option<K::Resource>,
     }
     match target.object.adopted() {
         Some(wanted) => adoption::only(target, candidates(target, wanted)).await,
-        None if target.is_new => Ok(None),
+        None if target.is_new || is_refused_twice(target) => Ok(None),
         None => marked(target).await,
     }
+}
+
+/// Whether what may be there need not be looked for, as it would be found when another one is asked for.
+fn is_refused_twice<K: NeutronKind>(target: &Target<K>) -> bool {
+    K::IS_UNIQUE && target.recorded.is_none() && target.object.meta().deletion_timestamp.is_none()
 }
 
 async fn get<K: NeutronKind>(target: &Target<K>, id: &str) -> Result<Option<K::Resource>, Stop> {
@@ -290,8 +299,13 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
         let fitting = candidates(target, wanted).await?;
         return Err(adoption::missing(&fitting, &format!("{} {}s", K::ADOPTS_FROM, K::Resource::NOUN)).into());
     }
-    let made = K::all(&target.client).create(&K::attributes(target)).await;
-    let made = made.map_err(|error| K::refusal(target, error))?;
+    let made = match K::all(&target.client).create(&K::attributes(target)).await {
+        Err(error) if K::IS_UNIQUE && error.kind() == ErrorKind::Conflict => {
+            // the answer to an earlier request may have been lost
+            return marked(target).await?.ok_or_else(|| K::refusal(target, error));
+        }
+        made => made.map_err(|error| K::refusal(target, error))?,
+    };
     progress.made(made.id()).await;
     Ok(K::Resource::of(&target.client, made).await?)
 }

@@ -1,7 +1,8 @@
 //! What there is in OpenStack, found out by one list for the whole cloud instead of one look per object.
 //!
 //! A [`Census`] lists all resources of one type as the administrator, again and again, and keeps those that are ours: what carries
-//! our mark, and what objects have taken over, as they have recorded.
+//! our mark, and what objects have taken over, as they have recorded. While something moves, it asks only for what has changed,
+//! where the API can tell; that list costs the same in a cloud of any size.
 //! Its word goes only so far: that nothing has to be done for an object. Whatever is to be done, because something
 //! differs or is missing, is preceded by a look at the resource itself, since a list is old when it has come and may
 //! be of an ailing service. And it says nothing about an object that was written to since the list began.
@@ -14,6 +15,7 @@ mod owners;
 mod pace;
 mod packed;
 mod rounds;
+mod scope;
 mod unowned;
 
 use std::{
@@ -29,6 +31,7 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
+use jiff::Timestamp;
 use kube::Resource;
 use kupenstack_openstack::{self as openstack, Client};
 use kupenstack_runtime::{Context, ObjectRef, Objects};
@@ -66,6 +69,22 @@ pub(crate) trait Listed: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// [trusted](Self::TRUSTED).
     fn list(_: &Client) -> BoxStream<'static, Result<Self, openstack::Error>> {
         stream::empty().boxed()
+    }
+
+    /// Those of them that have changed since, and those that [have gone](Self::is_gone) since; none if the API can't tell. Whatever
+    /// this leaves out, the next list of all shows.
+    fn list_changed(_: &Client, _since: Timestamp) -> Option<BoxStream<'static, Result<Self, openstack::Error>>> {
+        None
+    }
+
+    /// When it changed last, by the service's clock.
+    fn changed(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Whether a list of changes shows only that it is not there any more.
+    fn is_gone(&self) -> bool {
+        false
     }
 
     /// Its identifier.
@@ -114,7 +133,7 @@ struct State<R> {
     round: u64,
     /// By identifier.
     kept: HashMap<Arc<str>, Kept<R>>,
-    /// By UID: objects that were written to since the last list began, and when that ended.
+    /// By UID: objects that were written to since the last list began that shows what came of it, and when that ended.
     writes: HashMap<String, Option<Instant>>,
     /// UIDs of objects that lists had news of when they did not count for them.
     unheeded: HashSet<String>,
@@ -154,12 +173,14 @@ impl<R> Default for State<R> {
 
 struct Kept<R> {
     resource: Packed<R>,
-    /// The list that showed it last.
+    /// The list that showed it last; of those that show only changes, the one in which it was one.
     round: u64,
     /// The UID of the object that it belongs to, or did when it still carried our mark.
     owner: Arc<str>,
     /// Whether the object has taken it over, which nothing but the object tells.
     is_adopted: bool,
+    /// As [`Listed::is_moving`].
+    is_moving: bool,
 }
 
 /// What an object saw itself.

@@ -20,6 +20,8 @@ impl NeutronKind for Port {
 
     const NAME: &'static str = "port";
     const NEEDS: &'static [&'static str] = &[Network::KIND, Subnet::KIND, SecurityGroup::KIND];
+    /// Its MAC follows from the object, and no network has one twice.
+    const IS_UNIQUE: bool = true;
     /// Who has come to use it since the last list would lose it.
     const DELETES_AS_LISTED: bool = false;
 

@@ -10,7 +10,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use crate::Failure;
+use crate::{Failure, own_writes};
 
 /// Field manager of everything that we write.
 const MANAGER: &str = "kupenstack";
@@ -49,7 +49,8 @@ where
         "metadata": {"name": object.name_any(), "uid": object.uid()},
         "status": new,
     });
-    api.patch_status(&object.name_any(), &params(), &Patch::Apply(&patch)).await?;
+    let written = api.patch_status(&object.name_any(), &params(), &Patch::Apply(&patch)).await?;
+    own_writes::note(written.meta());
     Ok(true)
 }
 
@@ -100,7 +101,10 @@ where
 {
     let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
     match api.patch_metadata(&object.name_any(), &patch_params(), &Patch::Merge(&patch)).await {
-        Ok(_) => Ok(true),
+        Ok(written) => {
+            own_writes::note(&written.metadata);
+            Ok(true)
+        }
         Err(kube::Error::Api(e)) if e.is_not_found() => Ok(false),
         Err(e) => Err(e.into()),
     }

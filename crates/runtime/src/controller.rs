@@ -30,12 +30,16 @@ use crate::{
     Events, Failure,
     metrics::Metrics,
     news::{bare, news, rounds},
+    own_writes::OwnWrites,
     pace::{Attempts, growing, jittered},
     watch,
 };
 
 /// How often a settled object is looked at.
 const ROUND: Duration = Duration::from_mins(10);
+
+/// What happens to an object within this time is one reason for a pass: much of it is what the pass before has written.
+const DEBOUNCE: Duration = Duration::from_millis(25);
 
 /// What every controller of the process shares.
 #[derive(Clone)]
@@ -174,26 +178,28 @@ where
             name: self.name,
             retry: context.retry,
             attempts: Attempts::new(),
+            own_writes: OwnWrites::new(self.writer.as_reader()),
             events: Events::new(context.client.clone()),
             metrics: Arc::clone(&context.metrics),
             reconciler,
         });
-        let (forget, failed) = (Arc::clone(&pass), context.clone());
+        let (forget, caught_up, failed) = (Arc::clone(&pass), Arc::clone(&pass), context.clone());
+        let is_called_for = move |object: &_| caught_up.own_writes.is_called_for(object);
         let Self { writer, listed, mut listener, .. } = self;
         let store = writer.as_reader();
         let events = watch::events(self.api, watcher::Config::default()).filter_map(move |event| {
             match &event {
-                Ok(watcher::Event::Delete(object)) => forget.attempts.forget(&ObjectRef::from(object)),
+                Ok(watcher::Event::Delete(object)) => forget.forget(&ObjectRef::from(object)),
                 Ok(_) => {}
                 Err(error) => failed.watch_failed::<K>(error),
             }
             ready(event.ok())
         });
-        let config = Config::default().concurrency(self.concurrency).debounce(Duration::from_millis(100));
+        let config = Config::default().concurrency(self.concurrency).debounce(DEBOUNCE);
         // kube's own trigger remembers the metadata of every object that it has seen
         let mut controller = kube::runtime::Controller::for_stream(stream::pending(), store.clone())
             .with_config(config)
-            .reconcile_on(news(writer, listed.clone(), move |event| listener(Told::of(event)), events))
+            .reconcile_on(news(writer, listed.clone(), is_called_for, move |event| listener(Told::of(event)), events))
             .reconcile_on(rounds(store, ROUND));
         for trigger in self.triggers {
             controller = controller.reconcile_on(trigger.map(|key| bare(key.into_kind_unchecked(()))));
@@ -252,6 +258,7 @@ struct Pass<K: Resource<DynamicType = ()> + 'static> {
     name: &'static str,
     retry: Duration,
     attempts: Attempts<ObjectRef<DeserializeGuard<K>>>,
+    own_writes: OwnWrites<DeserializeGuard<K>>,
     events: Events,
     metrics: Arc<Metrics>,
     reconciler: Arc<dyn Reconcile<K>>,
@@ -266,8 +273,12 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
             Ok(object) => Arc::new(object.clone()),
             Err(invalid) => return Err(Failure::new("Undecodable", invalid.clone())),
         };
+        if this.own_writes.puts_off(&object) {
+            return Ok(Action::await_change());
+        }
         let running = this.metrics.running(this.name);
-        let outcome = this.reconciler.reconcile(decoded).await;
+        let pass = this.reconciler.reconcile(decoded);
+        let outcome = this.own_writes.during(&object, pass).await;
         drop(running);
         this.metrics.reconciled(this.name, started.elapsed(), outcome.as_ref().map(Outcome::reason));
         let outcome = outcome?;
@@ -287,6 +298,12 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
                 Action::requeue(growing(Duration::from_secs(10), attempt, Duration::from_mins(10)))
             }
         })
+    }
+
+    /// An object is gone.
+    fn forget(&self, key: &ObjectRef<DeserializeGuard<K>>) {
+        self.attempts.forget(key);
+        self.own_writes.forget(key);
     }
 
     /// Tells of a failed pass, once per streak as an event, and sets the pace.

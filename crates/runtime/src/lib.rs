@@ -12,6 +12,7 @@ mod health;
 pub mod lease;
 pub mod metrics;
 mod news;
+mod own_writes;
 mod pace;
 pub mod server;
 mod watch;

@@ -28,11 +28,12 @@ pub(crate) fn bare<K: Resource>(mut key: ObjectRef<K>) -> ObjectRef<K> {
 }
 
 /// Keeps a store, and yields what differs from what was in it in more than its status and a new finalizer: those we write
-/// ourselves. What a list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the
+/// ourselves, and it is yielded only if it is called for. What a list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the
 /// first one is told to `known`. All of it is told to `listener` before it is yielded.
 pub(crate) fn news<K>(
     mut writer: Writer<K>,
     known: CancellationToken,
+    is_called_for: impl Fn(&K) -> bool,
     mut listener: impl FnMut(&Event<K>),
     events: impl Stream<Item = Event<K>>,
 ) -> impl Stream<Item = ObjectRef<K>>
@@ -43,9 +44,9 @@ where
     let mut listed = Vec::new();
     events.flat_map(move |event| {
         let news = match &event {
-            Event::Apply(object) => different(&store, object).into_iter().collect(),
+            Event::Apply(object) => news_of(&store, object, is_called_for(object)).into_iter().collect(),
             Event::InitApply(object) => {
-                listed.extend(different(&store, object));
+                listed.extend(news_of(&store, object, is_called_for(object)));
                 Vec::new()
             }
             Event::Init => {
@@ -64,13 +65,13 @@ where
     })
 }
 
-fn different<K>(store: &Store<K>, object: &K) -> Option<ObjectRef<K>>
+fn news_of<K>(store: &Store<K>, object: &K, is_called_for: bool) -> Option<ObjectRef<K>>
 where
     K: Resource<DynamicType = ()> + Clone,
 {
     let key = bare(ObjectRef::from(object));
-    let is_same = store.get(&key).is_some_and(|known| is_same(known.meta(), object.meta()));
-    (!is_same).then_some(key)
+    let is_same = || store.get(&key).is_some_and(|known| is_same(known.meta(), object.meta()));
+    (is_called_for || !is_same()).then_some(key)
 }
 
 fn is_same(a: &ObjectMeta, b: &ObjectMeta) -> bool {
@@ -137,7 +138,7 @@ mod tests {
 
     /// What each of these events makes news of.
     fn told(events: Vec<Event<ConfigMap>>) -> Vec<String> {
-        let keys = news(Writer::default(), CancellationToken::new(), |_| {}, stream::iter(events))
+        let keys = news(Writer::default(), CancellationToken::new(), |_| false, |_| {}, stream::iter(events))
             .collect::<Vec<_>>()
             .now_or_never()
             .unwrap();
@@ -172,9 +173,20 @@ mod tests {
         let store = writer.as_reader();
         let events = vec![Event::Init, Event::InitApply(object("a", |_| {})), Event::InitDone];
         let known = CancellationToken::new();
-        let seen = news(writer, known.clone(), |_| {}, stream::iter(events)).map(|key| store.get(&key).is_some());
+        let seen =
+            news(writer, known.clone(), |_| false, |_| {}, stream::iter(events)).map(|key| store.get(&key).is_some());
         assert_eq!(seen.collect::<Vec<_>>().now_or_never().unwrap(), [true]);
         assert!(known.is_cancelled());
+    }
+
+    #[test]
+    fn what_we_wrote_ourselves_is_news_if_it_is_called_for() {
+        let events = [object("a", |_| {}), object("b", |_| {})].map(Event::Apply);
+        let twice = events.clone().into_iter().chain(events);
+        let is_called_for = |object: &ConfigMap| object.metadata.name.as_deref() == Some("b");
+        let keys = news(Writer::default(), CancellationToken::new(), is_called_for, |_| {}, stream::iter(twice));
+        let names: Vec<_> = keys.map(|key| key.name).collect().now_or_never().unwrap();
+        assert_eq!(names, ["a", "b", "b"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ use kupenstack_testkit::sim::Rule;
 use crate::stage::{LATENCY, Stage, passed, source};
 
 /// Requests at a time at one cloud, as the client has it.
-const BUDGET: f64 = 16.0;
+const BUDGET: f64 = 32.0;
 
 /// A number from the environment.
 fn setting(name: &str, default: usize) -> usize {

@@ -1,6 +1,6 @@
 //! What was asked of the cloud and written to the API server, told apart.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use kupenstack_testkit::sim::{Entry, Sim};
 
@@ -11,6 +11,8 @@ pub(crate) struct Requests {
     pub(crate) own: BTreeMap<String, usize>,
     /// By the administrator, likewise. What follows the first page of a list is part of that.
     pub(crate) shared: BTreeMap<String, usize>,
+    /// Of those, lists of all servers: not only of the changed ones.
+    pub(crate) whole_lists_of_servers: usize,
     /// Logins, and what is asked before one.
     pub(crate) sessions: usize,
     /// Answers that there is a conflict.
@@ -24,7 +26,7 @@ impl Requests {
         let cloud = sim.cloud();
         let admin = cloud.keystone.find("users", "admin").unwrap().id.clone();
         let (mut own, mut shared) = (BTreeMap::new(), BTreeMap::new());
-        let (mut sessions, mut conflicts) = (0, 0);
+        let (mut sessions, mut conflicts, mut whole_lists_of_servers) = (0, 0, 0);
         for entry in cloud.journal.entries() {
             conflicts += usize::from(entry.status == Some(409));
             match &entry.user_id {
@@ -32,12 +34,16 @@ impl Requests {
                 _ if entry.template == "/v3/auth/tokens" => sessions += 1,
                 Some(user) if *user != admin => *own.entry(what(entry)).or_default() += 1,
                 Some(_) if entry.query.contains("marker=") => {}
+                Some(_) if entry.template == "/v2.1/servers/detail" && !entry.query.contains("changes-since=") => {
+                    whole_lists_of_servers += 1;
+                    *shared.entry(what(entry)).or_default() += 1;
+                }
                 Some(_) => *shared.entry(what(entry)).or_default() += 1,
             }
         }
         let times = || cloud.journal.entries().map(|entry| entry.at);
         let seconds = times().min().zip(times().max()).map_or(0.0, |(from, to)| to.duration_since(from).as_secs_f64());
-        Self { own, shared, sessions, conflicts, seconds }
+        Self { own, shared, whole_lists_of_servers, sessions, conflicts, seconds }
     }
 
     pub(crate) fn all_own(&self) -> usize {
@@ -54,6 +60,45 @@ impl Requests {
         let busiest = lists.max_by_key(|(_, count)| **count).map(|(what, count)| (what.clone(), *count));
         let (what, count) = busiest.unwrap_or_default();
         (what, float(count.saturating_sub(1)) / self.seconds.max(1.0))
+    }
+}
+
+/// Seconds of processors, by the names of the programs: this one, which has the cloud, and those that it has started.
+#[derive(Debug)]
+pub(crate) struct Processors(BTreeMap<String, f64>);
+
+impl Processors {
+    pub(crate) fn now() -> Self {
+        let own = std::process::id().to_string();
+        let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let stats =
+            all.filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().map(|stat| (pid, stat)));
+        let mut spent = BTreeMap::new();
+        for (pid, stat) in stats {
+            let (head, rest) = stat.rsplit_once(')').unwrap();
+            let fields: Vec<&str> = rest.split_whitespace().collect();
+            if pid == own || fields[1] == own {
+                let ticks: u32 = fields[11].parse::<u32>().unwrap() + fields[12].parse::<u32>().unwrap();
+                let name = head.split_once('(').unwrap().1.to_owned();
+                // a tick is a hundredth of a second on every Linux
+                *spent.entry(name).or_default() += f64::from(ticks) / 100.0;
+            }
+        }
+        Self(spent)
+    }
+
+    pub(crate) fn since(mut self, before: &Self) -> Self {
+        for (name, spent) in &mut self.0 {
+            *spent -= before.0.get(name).copied().unwrap_or_default();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Processors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<String> = self.0.iter().map(|(name, spent)| format!("{name} {spent:.1} s")).collect();
+        f.write_str(&each.join(", "))
     }
 }
 

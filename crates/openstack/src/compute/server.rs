@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, future};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::{Stream, TryStreamExt};
 use http::Method;
+use jiff::Timestamp;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ pub struct Server {
     #[serde(rename = "tenant_id")]
     pub project_id: String,
     /// How it is: `BUILD`, `ACTIVE`, `SHUTOFF`, `SUSPENDED`, `PAUSED`, `RESIZE`, `VERIFY_RESIZE`, `REBOOT`,
-    /// `HARD_REBOOT`, `ERROR`, among others.
+    /// `HARD_REBOOT`, `ERROR`, among others; `DELETED` and `SOFT_DELETED` in lists of changes only.
     pub status: String,
     /// What Nova is doing with it, such as `spawning`, `powering-off` or `deleting`; none if it rests.
     #[serde(rename = "OS-EXT-STS:task_state", default)]
@@ -276,6 +277,15 @@ impl Compute {
     pub fn survey_servers(&self) -> impl Stream<Item = Result<Server, Error>> + Send + use<> {
         let mut query = in_order();
         query.push(("all_tenants", "1".to_owned()));
+        self.service.clone().survey(SERVERS, query)
+    }
+
+    /// As [`survey_servers`](Self::survey_servers), but only those that have changed since, by Nova's clock, and with those that
+    /// were deleted since, whose status says so. A change of metadata, of addresses or of ports alone need not be among them.
+    pub fn survey_changed_servers(&self, since: Timestamp) -> impl Stream<Item = Result<Server, Error>> + Send + use<> {
+        let mut query = in_order();
+        let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        query.extend([("all_tenants", "1".to_owned()), ("changes-since", since)]);
         self.service.clone().survey(SERVERS, query)
     }
 

@@ -107,10 +107,14 @@ async fn servers_are_listed_by_the_whole_of_their_names() {
     assert_eq!(found.iter().map(|server| server.id.as_str()).collect::<Vec<_>>(), ["1"]);
     let all: Vec<Server> = compute.survey_servers().try_collect().await.unwrap();
     assert_eq!(all.len(), 3);
+    let since = "2026-12-01T00:00:00.7Z".parse().unwrap();
+    let changed: Vec<Server> = compute.survey_changed_servers(since).try_collect().await.unwrap();
+    assert_eq!(changed.len(), 3);
     let asked = cloud.requests("GET", "/v2.1/servers/detail").await;
     let asked: Vec<_> = asked.iter().map(|request| request.url.query().unwrap()).collect();
     let paged = "limit=1000&sort_key=uuid&sort_dir=asc";
-    assert_eq!(asked, [format!("{paged}&name=%5Eweb.1%24"), format!("{paged}&all_tenants=1")]);
+    let changed = "all_tenants=1&changes-since=2026-12-01T00%3A00%3A00Z";
+    assert_eq!(asked, ["name=%5Eweb.1%24", "all_tenants=1", changed].map(|what| format!("{paged}&{what}")));
 }
 
 /// From 2.45 on there is no address of what was made, and what a change is answered with is half a server.

@@ -32,13 +32,16 @@ impl Pace {
         Self { moving, settled, interval: Duration::ZERO, failed: Duration::ZERO }
     }
 
+    /// Between two lists when all is settled.
+    pub(super) fn settled(&self) -> Duration {
+        self.settled
+    }
+
     /// How long to wait after a list.
     pub(super) fn listed(&mut self, moving: bool, took: Duration) -> Duration {
         self.failed = Duration::ZERO;
         self.interval = if moving { self.moving } else { (self.interval * 2).clamp(self.moving, self.settled) };
-        let share = if moving { SHARE_MOVING } else { SHARE };
-        let least = took.saturating_mul(share).min(LONGEST);
-        jittered(self.interval.max(least))
+        jittered(self.interval.max(least(took, moving)))
     }
 
     /// How long to wait where there is nothing: the first that is written is news.
@@ -65,6 +68,12 @@ impl Pace {
         self.interval = if news { self.moving } else { self.interval };
         news.then(|| jittered(self.moving))
     }
+}
+
+/// How long to wait at least after a list that took so long.
+pub(super) fn least(took: Duration, moving: bool) -> Duration {
+    let share = if moving { SHARE_MOVING } else { SHARE };
+    took.saturating_mul(share).min(LONGEST)
 }
 
 #[cfg(test)]

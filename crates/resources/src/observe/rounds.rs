@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use jiff::Timestamp;
 use kupenstack_openstack::ErrorKind;
 use kupenstack_runtime::metrics::Metrics;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Census, Listed, News, draft::Draft, draft::Finished, owners, pace::Pace, unowned::Unowned};
+use super::{Census, Listed, News, draft::Draft, draft::Finished, owners, pace::Pace, scope::Scope, unowned::Unowned};
 use crate::{
     cloud::{Cloud, Site, Standing},
     realm::Worker,
@@ -18,7 +19,7 @@ use crate::{
 pub(super) async fn run<R: Listed>(census: Arc<Census<R>>, cloud: Arc<Cloud>, metrics: Arc<Metrics>, mut pace: Pace) {
     census.joined.notified().await;
     let mut turns = cloud.turns(|cloud| site(cloud, R::SERVICES));
-    let mut unowned = Unowned::default();
+    let (mut unowned, mut scope) = (Unowned::default(), Scope::new(pace.settled()));
     loop {
         let Some(site) = site(&cloud, R::SERVICES) else {
             if turns.next().await.is_none() {
@@ -26,21 +27,29 @@ pub(super) async fn run<R: Listed>(census: Arc<Census<R>>, cloud: Arc<Cloud>, me
             }
             continue;
         };
-        let wait = match round(&census, &cloud, &site).await {
-            Ok((finished, took)) => {
-                unowned.judge(&census, &metrics);
-                let Finished { news, moving } = finished;
+        let since = scope.since(&site);
+        let wait = match round(&census, &cloud, &site, since).await {
+            Ok(Round { finished, is_whole, took }) => {
+                scope.listed(&site, is_whole, took, &finished);
+                if is_whole {
+                    unowned.judge(&census, &metrics);
+                }
+                let Finished { news, moving, .. } = finished;
                 tell(&census, news);
-                if is_deserted(&census) { pace.deserted() } else { pace.listed(moving, took) }
+                // what a list of all has taken is no reason to put off one of changes
+                let cost = if is_whole && scope.since(&site).is_some() { Duration::ZERO } else { took };
+                if is_deserted(&census) { pace.deserted() } else { pace.listed(moving, cost) }
             }
             Err(stop) if is_refusal(&stop) => {
                 tracing::warn!(kind = R::NOUN, ?stop, "can't be listed for the whole cloud, each is looked at");
+                scope.failed();
                 census.state().refuse();
                 tell(&census, News { everything: true, ..News::default() });
                 pace.unlistable()
             }
             Err(stop) => {
                 tracing::debug!(kind = R::NOUN, ?stop, "not listed, it is tried again");
+                scope.failed();
                 pace.failed()
             }
         };
@@ -57,16 +66,30 @@ fn site(cloud: &Cloud, services: &[&str]) -> Option<Site> {
     }
 }
 
-/// One list, and how long it took.
-async fn round<R: Listed>(census: &Census<R>, cloud: &Cloud, site: &Site) -> Result<(Finished, Duration), Stop> {
+/// One list that came to its end.
+struct Round {
+    finished: Finished,
+    is_whole: bool,
+    took: Duration,
+}
+
+/// One list, of all or of what has changed since.
+async fn round<R: Listed>(
+    census: &Census<R>,
+    cloud: &Cloud,
+    site: &Site,
+    since: Option<Timestamp>,
+) -> Result<Round, Stop> {
     let admin = Worker::stranger(cloud, site).await?;
     let began = Instant::now();
-    let mut draft = Draft::begin(census, site);
-    let mut all = R::list(&admin.client);
+    let changed = since.and_then(|since| R::list_changed(&admin.client, since));
+    let is_whole = changed.is_none();
+    let mut draft = Draft::begin(census, site, is_whole);
+    let mut listed = changed.unwrap_or_else(|| R::list(&admin.client));
     loop {
-        match all.try_next().await {
+        match listed.try_next().await {
             Ok(Some(resource)) => draft.take(census, &resource),
-            Ok(None) => return Ok((draft.finish(census), began.elapsed())),
+            Ok(None) => return Ok(Round { finished: draft.finish(census), is_whole, took: began.elapsed() }),
             Err(error) => {
                 let stop = Stop::from(error);
                 admin.doubt(cloud, &stop);

@@ -44,10 +44,22 @@ impl Listed for Thing {
         self.mark.as_deref()
     }
 
+    fn is_gone(&self) -> bool {
+        self.size == GONE
+    }
+
+    fn is_moving(&self) -> bool {
+        self.size == MOVING
+    }
+
     fn is_in(&self, _: &str) -> bool {
         true
     }
 }
+
+/// Sizes of what has gone, as a list of changes shows it, and of what becomes something else.
+const GONE: u32 = 0;
+const MOVING: u32 = 99;
 
 fn site() -> Site {
     Site { namespace: "cloud".to_owned(), cluster: CLUSTER.parse().unwrap(), life: "one".to_owned() }
@@ -62,7 +74,7 @@ fn census() -> Arc<Census<Thing>> {
 }
 
 fn begin(census: &Census<Thing>, things: &[Thing]) -> Draft<Thing> {
-    let mut draft = Draft::begin(census, &site());
+    let mut draft = Draft::begin(census, &site(), true);
     for thing in things {
         draft.take(census, thing);
     }
@@ -74,6 +86,15 @@ fn list(census: &Census<Thing>, things: &[Thing]) -> Finished {
     let finished = begin(census, things).finish(census);
     census.tried.send_replace(Some(site()));
     finished
+}
+
+/// A list of what has changed.
+fn list_changed(census: &Census<Thing>, things: &[Thing]) -> Finished {
+    let mut draft = Draft::begin(census, &site(), false);
+    for thing in things {
+        draft.take(census, thing);
+    }
+    draft.finish(census)
 }
 
 fn seen(census: &Census<Thing>, owner: &str, id: &str) -> Option<u32> {
@@ -111,6 +132,56 @@ async fn what_changed_appeared_or_vanished_concerns_its_object_and_nothing_else_
     assert_eq!(owners(&changed), ["u1", "u2", "u4"]);
     assert!(changed.moving && changed.news.concern(None, Some("b")) && !changed.news.concern(None, Some("c")));
     assert_eq!((seen(&census, "u1", "a"), seen(&census, "u2", "b")), (Some(2), None));
+}
+
+#[tokio::test]
+async fn a_list_of_changes_leaves_the_rest_as_it_was() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1), thing("c", "u3", 1)]);
+    let none = list_changed(&census, &[]);
+    assert!(none.news.is_empty() && !none.moving);
+    let changed =
+        list_changed(&census, &[thing("a", "u1", 1), thing("b", "u2", 2), thing("c", "u3", GONE), thing("d", "u4", 1)]);
+    assert_eq!(owners(&changed), ["u2", "u3", "u4"]);
+    let all = [seen(&census, "u1", "a"), seen(&census, "u2", "b"), seen(&census, "u3", "c"), seen(&census, "u4", "d")];
+    assert_eq!(all, [Some(1), Some(2), None, Some(1)]);
+    assert!(list_changed(&census, &[thing("c", "u3", GONE)]).news.is_empty(), "it was told");
+    assert_eq!(
+        owners(&list(&census, &[thing("a", "u1", 1), thing("b", "u2", 2)])),
+        ["u4"],
+        "that is all that there is"
+    );
+}
+
+#[tokio::test]
+async fn what_moves_moves_until_a_list_shows_otherwise() {
+    let census = census();
+    list(&census, &[thing("a", "u1", MOVING)]);
+    assert!(list_changed(&census, &[]).moving, "it has not changed");
+    list_changed(&census, &[thing("a", "u1", 1)]);
+    assert!(!list_changed(&census, &[]).moving);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_what_was_written_to_a_list_of_changes_tells_only_what_it_shows() {
+    let second = || tokio::time::advance(Duration::from_secs(1));
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]);
+    for owner in ["u1", "u2", "u3"] {
+        drop(census.writing(owner.to_owned()));
+    }
+    second().await;
+    let changed = list_changed(&census, &[thing("a", "u1", 2), thing("c", "u3", GONE)]);
+    assert!(changed.is_short && changed.moving, "of one it says nothing");
+    assert_eq!((seen(&census, "u1", "a"), seen(&census, "u2", "b")), (Some(2), None));
+    assert!(owners(&changed).contains(&"u3") && census.shows_nothing(&site(), "u3"), "it came and went");
+    let all = list(&census, &[thing("a", "u1", 2), thing("b", "u2", 1)]);
+    assert!(!all.is_short);
+    assert_eq!(seen(&census, "u2", "b"), Some(1));
+    let writing = census.writing("u1".to_owned());
+    second().await;
+    assert!(!list_changed(&census, &[]).is_short, "it is still being written");
+    drop(writing);
 }
 
 #[tokio::test]
@@ -220,7 +291,7 @@ async fn another_cloud_is_another_census() {
     list(&census, &[thing("a", "u1", 1)]);
     let other = Site { life: "two".to_owned(), ..site() };
     assert!(census.seen(&other, "u1", "a").now_or_never().is_none(), "it waits for a list of that cloud");
-    let draft = Draft::begin(&census, &other);
+    let draft = Draft::begin(&census, &other, true);
     draft.finish(&census);
     census.tried.send_replace(Some(other.clone()));
     assert!(matches!(census.seen(&other, "u1", "a").now_or_never(), Some(None)));

@@ -1,6 +1,7 @@
 //! Servers as the whole cloud's list shows them.
 
 use futures::{StreamExt, stream::BoxStream};
+use jiff::Timestamp;
 use kupenstack_core::ownership;
 use kupenstack_openstack::{Client, Error, Server};
 
@@ -15,6 +16,18 @@ impl Listed for Server {
 
     fn list(admin: &Client) -> BoxStream<'static, Result<Self, Error>> {
         admin.compute().survey_servers().boxed()
+    }
+
+    fn list_changed(admin: &Client, since: Timestamp) -> Option<BoxStream<'static, Result<Self, Error>>> {
+        Some(admin.compute().survey_changed_servers(since).boxed())
+    }
+
+    fn changed(&self) -> Option<Timestamp> {
+        self.updated.parse().ok()
+    }
+
+    fn is_gone(&self) -> bool {
+        ["DELETED", "SOFT_DELETED"].contains(&self.status.as_str())
     }
 
     fn id(&self) -> &str {

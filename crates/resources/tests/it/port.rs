@@ -185,6 +185,49 @@ async fn external_deletion_is_made_good_with_the_same_mac() {
     assert_eq!((before.mac_address, before.addresses), (after.mac_address, after.addresses));
 }
 
+/// It is not looked for before: Neutron refuses to make another.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_answer_was_lost_is_found_when_it_is_made_again() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    let project = tenant.project().await;
+    let path = "/v2.0/ports";
+    let of_it = |method: &str| {
+        let cloud = tenant.world.sim.cloud();
+        let entries = cloud.journal.entries().filter(|entry| entry.method == method && entry.path == path);
+        entries.filter(|entry| entry.project_id.as_ref() == Some(&project)).filter_map(|entry| entry.status).collect()
+    };
+    tenant
+        .world
+        .sim
+        .cloud()
+        .faults
+        .add(Rule::on("network", "POST", path, Effect::lost_answer()).in_project(&project).once());
+    create(&tenant, "lost-answer-port", json!({})).await;
+    let port = tenant.ready::<Port>("lost-answer-port").await;
+    assert_eq!(only(tenant.world, "lost-answer-port").id, id(&port));
+    let (posts, looks): (Vec<u16>, Vec<u16>) = (of_it("POST"), of_it("GET"));
+    assert!(posts.ends_with(&[409]) && looks == [200], "made again {posts:?}, looked for {looks:?}");
+    create(&tenant, "not-lost-port", json!({})).await;
+    tenant.ready::<Port>("not-lost-port").await;
+    assert_eq!(of_it("GET"), [200], "one whose answer came is never looked for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mac_that_another_one_has_is_told_and_comes_when_it_is_free() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    let mac = "fa:16:3e:00:00:07";
+    create(&tenant, "first", json!({"macAddress": mac})).await;
+    tenant.ready::<Port>("first").await;
+    create(&tenant, "second", json!({"macAddress": mac})).await;
+    let message = tenant.says::<Port>("second", "Conflict").await;
+    assert!(message.contains(mac), "{message}");
+    look::delete(tenant.api::<Port>(), "first").await;
+    tenant.nudge::<Port>("second").await;
+    tenant.ready::<Port>("second").await;
+}
+
 /// Neutron itself would take it away from under a VM.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_a_vm_is_connected_to_stays() {

@@ -188,6 +188,18 @@ pub(super) fn servers() -> Vec<Call> {
         new_nova("everybody's servers, to a member", Member, &format!("{detail}?all_tenants=1")),
         new_nova("servers of a project", Admin, &format!("{detail}?all_tenants=1&project_id={{project}}"))
             .tells(&["/servers/0/name"]),
+        new_nova(
+            "servers that have changed since",
+            Admin,
+            &format!("{detail}?all_tenants=1&project_id={{project}}&changes-since=2026-01-01T00:00:00Z"),
+        )
+        .tells(&["/servers/0/name", "/servers/0/status"]),
+        new_nova(
+            "servers that have changed to come",
+            Admin,
+            &format!("{detail}?all_tenants=1&changes-since=2999-01-01T00:00:00Z"),
+        ),
+        new_nova("servers that have changed at no time", Admin, &format!("{detail}?all_tenants=1&changes-since=nil")),
         new_nova("servers on a host", Admin, "GET /v2.1/servers?all_tenants=1&project_id={project}&host={server_host}")
             .tells(&["/servers/0/name"]),
         new_nova("servers on no host", Admin, "GET /v2.1/servers?all_tenants=1&project_id={project}&host={run}"),
@@ -292,6 +304,12 @@ pub(super) fn ends() -> Vec<Call> {
     let mut ends = vec![
         new_nova("delete a server", Member, &format!("DELETE {SERVER}")),
         new_nova("a server that was deleted", Member, &format!("GET {SERVER}")).settles(),
+        new_nova(
+            "servers that have gone since",
+            Admin,
+            "GET /v2.1/servers/detail?all_tenants=1&project_id={project}&changes-since=2026-01-01T00:00:00Z",
+        )
+        .tells(&["/servers/0/status", "/servers/0/OS-EXT-STS:vm_state", "/servers/0/OS-EXT-STS:task_state"]),
         new_nova("delete no server", Member, &format!("DELETE {SERVER}")),
         new_nova("stop no server", Member, &format!("POST {SERVER}/action")).body(r#"{"os-stop": null}"#),
         neutron("the port of no server", Member, "GET /v2.0/ports/{server_port}").tells(&["/port/device_id"]),

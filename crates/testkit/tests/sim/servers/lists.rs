@@ -60,6 +60,27 @@ async fn servers_come_in_pages_by_their_ids() {
     assert!(all.is_sorted_by(|a, b| a.id < b.id), "no server is missed or told twice");
 }
 
+#[tokio::test]
+async fn a_list_of_changes_shows_what_has_changed_and_what_has_gone() {
+    let shop = shop().await;
+    fill(&shop.sim, |_| "project-shop".to_owned(), 4);
+    let id = |number: usize| format!("4f1ab1a4-0000-5000-8000-{number:012}");
+    shop.sim.clock().advance(Duration::from_mins(1));
+    let now = shop.sim.clock().now();
+    assert!(shop.sim.cloud().nova.edit_server(now, &id(1), |server| "renamed".clone_into(&mut server.name)));
+    assert!(shop.sim.cloud().nova.remove_server(now, &id(2)));
+    let changed = async |since| {
+        let listed = shop.admin.compute().survey_changed_servers(since);
+        let servers: Vec<Server> = listed.try_collect().await.unwrap();
+        servers.into_iter().map(|server| (server.id, server.status)).collect::<Vec<_>>()
+    };
+    let (active, deleted) = ("ACTIVE".to_owned(), "DELETED".to_owned());
+    assert_eq!(changed(now).await, [(id(1), active), (id(2), deleted)]);
+    assert_eq!(changed(now - Duration::from_secs(61)).await.len(), 4);
+    assert!(changed(now + Duration::from_secs(1)).await.is_empty());
+    assert_eq!(shop.admin.compute().survey_servers().count().await, 3, "what has gone is in no other list");
+}
+
 /// What comes and goes between two pages shifts nothing; what the next page is asked from is gone only if it was deleted.
 #[tokio::test]
 async fn a_list_that_changes_while_it_is_read_loses_nothing() {

@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
+use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ use crate::sim::{
 };
 
 /// The parameters of lists that are simulated.
-const PARAMETERS: [&str; 9] =
-    ["all_tenants", "host", "limit", "marker", "name", "project_id", "sort_dir", "sort_key", "status"];
+const PARAMETERS: [&str; 10] =
+    ["all_tenants", "changes-since", "host", "limit", "marker", "name", "project_id", "sort_dir", "sort_key", "status"];
 
 impl Nova {
     pub(in crate::sim::nova) fn show_server(&mut self, call: &mut Call<'_>) -> Outcome {
@@ -39,10 +40,12 @@ impl Nova {
         // from others than administrators it is as if they had not asked for it
         let host = call.request.query("host").filter(|_| call.caller.is_admin());
         let (name, status, order) = (name(call)?, call.request.query("status"), Order::of(call)?);
+        let since = since(call)?;
         let servers = self.servers.all.view(call.as_of);
         let marker = marker(call, &servers)?;
         let fits = |server: &&Arc<Server>| {
-            name.as_ref().is_none_or(|name| name.is_match(&server.name))
+            since.is_none_or(|since| server.updated_at >= since)
+                && name.as_ref().is_none_or(|name| name.is_match(&server.name))
                 && host.is_none_or(|host| server.host.as_deref() == Some(host))
                 && status.is_none_or(|status| server.status().eq_ignore_ascii_case(status))
                 && marker.as_ref().is_none_or(|marker| order.compare(marker, server) == Ordering::Less)
@@ -51,6 +54,13 @@ impl Nova {
             Some(project) => servers.by("project", project).filter(fits).collect(),
             None => servers.all().filter(fits).collect(),
         };
+        if since.is_some() {
+            let now = call.as_of.unwrap_or(call.now);
+            let of_project =
+                |server: &&Arc<Server>| project.as_ref().is_none_or(|project| *project == server.project_id);
+            let gone = self.servers.gone.iter().rev().filter(|server| server.updated_at <= now);
+            found.extend(gone.filter(of_project).filter(fits));
+        }
         let limit = limit(call)?;
         // a page of a large cloud is not worth sorting all of it
         if found.len() > limit {
@@ -87,6 +97,15 @@ fn name(call: &Call<'_>) -> Result<Option<Regex>, Refusal> {
     name.map(Some).map_err(|_| {
         let words = "Invalid input for query parameters name. Value:";
         Refusal::bad_request(format!("{words} {pattern}. '{pattern}' is not a 'regex'"))
+    })
+}
+
+/// From when on changes are asked for.
+fn since(call: &Call<'_>) -> Result<Option<Timestamp>, Refusal> {
+    let Some(since) = call.request.query("changes-since") else { return Ok(None) };
+    since.parse().map(Some).map_err(|_| {
+        let words = "Invalid input for query parameters changes-since. Value:";
+        Refusal::bad_request(format!("{words} {since}. '{since}' is not a 'date-time'"))
     })
 }
 

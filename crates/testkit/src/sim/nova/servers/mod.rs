@@ -7,11 +7,15 @@ mod list;
 mod ports;
 mod server;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
-use self::server::{ACTIVE, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
+use self::server::{ACTIVE, DELETED, DELETING, ERROR, RESIZED, SPAWNING, STOPPED};
 pub use self::server::{Server, ServerFault};
 use super::{Flavor, Nova, ServerGroup, hosts::Hosts};
 use crate::sim::{
@@ -42,6 +46,8 @@ pub(super) struct Servers {
     steps: u64,
     /// Servers and those of their ports that are being disconnected, by when they are.
     detaching: BTreeMap<(Timestamp, u64), (String, String)>,
+    /// Those that have gone, as lists of changes show them.
+    gone: VecDeque<Arc<Server>>,
     /// Servers that a test has taken away, whose ports are still to be disconnected.
     vanished: Vec<String>,
     /// How many servers find a host; none for as many as there are.
@@ -78,6 +84,8 @@ enum Step {
 const NO_HOST: &str = "No valid host was found. ";
 /// The same when none of those with room is one to choose.
 const NO_HOST_LEFT: &str = "No valid host was found. There are not enough hosts available.";
+/// So many servers that have gone are remembered; Nova remembers all.
+const MOST_GONE: usize = 10_000;
 /// The index of servers that have a host.
 const PLACED: &str = "placed";
 
@@ -88,6 +96,7 @@ impl Servers {
             due: BTreeMap::new(),
             steps: 0,
             detaching: BTreeMap::new(),
+            gone: VecDeque::new(),
             vanished: Vec::new(),
             room: None,
             confirms: false,
@@ -139,7 +148,7 @@ impl Servers {
         if server.host.as_deref().is_some_and(|host| !hosts.obeys(host)) {
             return;
         }
-        let server = std::sync::Arc::make_mut(&mut server);
+        let server = Arc::make_mut(&mut server);
         server.task_state = None;
         match due.step {
             Step::Build(_) if server.host.is_some() => server.launch(now),
@@ -173,8 +182,20 @@ impl Servers {
     }
 
     fn remove(&mut self, now: Timestamp, id: &str, neutron: &mut Neutron) {
-        self.all.remove(now, id);
+        self.take_away(now, id);
         disconnect_all(now, id, neutron);
+    }
+
+    /// False if there is none.
+    fn take_away(&mut self, now: Timestamp, id: &str) -> bool {
+        let Some(mut server) = self.all.remove(now, id) else { return false };
+        let gone = Arc::make_mut(&mut server);
+        (gone.vm_state, gone.task_state, gone.updated_at) = (DELETED, None, now);
+        self.gone.push_back(server);
+        if self.gone.len() > MOST_GONE {
+            self.gone.pop_front();
+        }
+        true
     }
 }
 
@@ -239,7 +260,7 @@ impl Nova {
     /// Takes a server away as if somebody had deleted it; its ports are free at the next look at the cloud. False if
     /// there is none.
     pub fn remove_server(&mut self, now: Timestamp, id: &str) -> bool {
-        let is_there = self.servers.all.remove(now, id).is_some();
+        let is_there = self.servers.take_away(now, id);
         if is_there {
             self.servers.vanished.push(id.to_owned());
         }

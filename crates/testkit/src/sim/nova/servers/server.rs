@@ -22,6 +22,7 @@ pub(super) const SUSPENDED: &str = "suspended";
 pub(super) const PAUSED: &str = "paused";
 pub(super) const RESIZED: &str = "resized";
 pub(super) const ERROR: &str = "error";
+pub(super) const DELETED: &str = "deleted";
 
 /// What is being done with a server.
 pub(super) const SPAWNING: &str = "spawning";
@@ -150,6 +151,7 @@ impl Server {
             (RESIZED, Some(REVERTING)) => "REVERT_RESIZE",
             (RESIZED, _) => "VERIFY_RESIZE",
             (ERROR, _) => "ERROR",
+            (DELETED, _) => "DELETED",
             _ => "UNKNOWN",
         }
     }
