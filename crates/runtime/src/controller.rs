@@ -319,3 +319,6 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
         Action::requeue(growing(self.retry, attempt, Duration::from_mins(5)))
     }
 }
+
+#[cfg(test)]
+mod tests;

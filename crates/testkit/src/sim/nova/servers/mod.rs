@@ -191,6 +191,7 @@ impl Servers {
         let Some(mut server) = self.all.remove(now, id) else { return false };
         let gone = Arc::make_mut(&mut server);
         (gone.vm_state, gone.task_state, gone.updated_at) = (DELETED, None, now);
+        gone.metadata.clear();
         self.gone.push_back(server);
         if self.gone.len() > MOST_GONE {
             self.gone.pop_front();

@@ -233,9 +233,9 @@ impl Server {
         shown["OS-EXT-AZ:availability_zone"] = json!(if self.host.is_some() { "nova" } else { "" });
         shown["config_drive"] = json!("");
         shown["key_name"] = json!(self.key_name);
-        shown["OS-SRV-USG:launched_at"] =
-            json!(self.launched_at.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.000000").to_string()));
-        shown["OS-SRV-USG:terminated_at"] = Value::Null;
+        let terminated_at = (self.vm_state == DELETED).then_some(self.updated_at);
+        shown["OS-SRV-USG:launched_at"] = json!(self.launched_at.map(usage_stamp));
+        shown["OS-SRV-USG:terminated_at"] = json!(terminated_at.map(usage_stamp));
         shown["OS-EXT-STS:task_state"] = json!(self.task_state);
         shown["OS-EXT-STS:vm_state"] = json!(self.vm_state);
         shown["OS-EXT-STS:power_state"] = json!(power);
@@ -300,4 +300,9 @@ impl Server {
 /// Nova writes no fractions of seconds.
 fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// But of usage, and without a zone.
+fn usage_stamp(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.000000").to_string()
 }
