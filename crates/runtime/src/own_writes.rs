@@ -28,10 +28,13 @@ struct Own {
 
 /// Notes what the API server has made of an object. Only what a pass writes to its own object counts.
 pub(crate) fn note(written: &ObjectMeta) {
+    // one that was deleted and held by nothing else has gone with that, and is shown at no later version
+    let is_gone = written.deletion_timestamp.is_some() && written.finalizers.as_ref().is_none_or(Vec::is_empty);
+    let version = if is_gone { Some(u64::MAX) } else { version(written) };
     // outside of a pass there is nothing to note it for
     let _ = OWN.try_with(|own| {
         if own.uid == written.uid {
-            own.version.set(own.version.get().max(version(written)));
+            own.version.set(own.version.get().max(version));
         }
     });
 }
@@ -43,8 +46,10 @@ pub(crate) struct OwnWrites<K: Resource<DynamicType = ()> + 'static> {
     all: Mutex<HashMap<ObjectRef<K>, Awaited>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Awaited {
+    /// Of the object that it was written to: another one of its name is no older.
+    uid: Option<String>,
     /// The version that is to be shown; none while the pass is under way.
     version: Option<u64>,
     /// Whether a pass waits for that.
@@ -52,8 +57,9 @@ struct Awaited {
 }
 
 impl Awaited {
-    fn is_newer_than(self, object: &ObjectMeta) -> bool {
-        self.version.is_some_and(|awaited| version(object).is_some_and(|shown| shown < awaited))
+    fn is_newer_than(&self, object: &ObjectMeta) -> bool {
+        let is_newer = || self.version.is_some_and(|awaited| version(object).is_some_and(|shown| shown < awaited));
+        self.uid == object.uid && is_newer()
     }
 }
 
@@ -85,7 +91,8 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> OwnWrites<K> {
         let own = Own { uid: object.meta().uid.clone(), version: Cell::new(before) };
         self.all().insert(key.clone(), Awaited::default());
         let (result, version) = OWN.scope(own, async { (pass.await, OWN.with(|own| own.version.get())) }).await;
-        let awaited = Awaited { version: version.filter(|_| version > before), is_put_off: false };
+        let (uid, version) = (object.meta().uid.clone(), version.filter(|_| version > before));
+        let awaited = Awaited { uid, version, is_put_off: false };
         // one that has gone meanwhile has no entry, and gets none
         if let Entry::Occupied(mut entry) = self.all().entry(key.clone()) {
             match self.store.get(&key).filter(|shown| awaited.is_newer_than(shown.meta())) {
@@ -113,7 +120,7 @@ fn version(object: &ObjectMeta) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
     use kube::runtime::{reflector::store::Writer, watcher::Event};
 
     use super::*;
@@ -198,6 +205,31 @@ mod tests {
         };
         stage.writes.during(&object("u1", "5"), deleted_meanwhile).await;
         assert!(stage.writes.all().is_empty());
+    }
+
+    fn let_go(version: &str) -> ConfigMap {
+        let mut object = object("u1", version);
+        object.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        object
+    }
+
+    /// The API server answers with the version that it had.
+    #[tokio::test]
+    async fn what_goes_with_its_last_finalizer_is_not_looked_at_again() {
+        let mut stage = Stage::new();
+        stage.writes.during(&object("u1", "5"), async { note(let_go("5").meta()) }).await;
+        assert!(stage.writes.puts_off(&object("u1", "5")) && stage.writes.puts_off(&object("u1", "6")));
+        assert!(!stage.writes.puts_off(&object("u2", "7")), "another one of its name");
+        assert!(!stage.show(&object("u2", "7")) && stage.writes.all().is_empty());
+        stage.show(&object("u1", "5"));
+        stage.writes.during(&object("u1", "5"), async { note(let_go("5").meta()) }).await;
+        assert!(stage.writes.puts_off(&object("u1", "5")));
+        assert!(stage.show(&object("u2", "7")), "whose pass may have been the one that was put off");
+        let mut held = let_go("9");
+        held.metadata.finalizers = Some(vec!["another.example".to_owned()]);
+        stage.show(&object("u1", "5"));
+        stage.writes.during(&object("u1", "5"), async { note(held.meta()) }).await;
+        assert!(!stage.writes.puts_off(&object("u1", "9")), "another finalizer holds it");
     }
 
     #[tokio::test]
