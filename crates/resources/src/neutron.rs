@@ -300,8 +300,8 @@ async fn make<K: NeutronKind>(target: &Target<K>, progress: &dyn Progress) -> Re
         return Err(adoption::missing(&fitting, &format!("{} {}s", K::ADOPTS_FROM, K::Resource::NOUN)).into());
     }
     let made = match K::all(&target.client).create(&K::attributes(target)).await {
-        Err(error) if K::IS_UNIQUE && error.kind() == ErrorKind::Conflict => {
-            // the answer to an earlier request may have been lost
+        Err(error) if K::IS_UNIQUE && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Quota) => {
+            // the answer to an earlier request may have been lost, which may have taken the last that the quota allows
             return marked(target).await?.ok_or_else(|| K::refusal(target, error));
         }
         made => made.map_err(|error| K::refusal(target, error))?,

@@ -131,6 +131,8 @@ struct State<R> {
     site: Option<Site>,
     /// The number of the last complete list; 0 before the first.
     round: u64,
+    /// The number of the last list that was begun.
+    begun: u64,
     /// By identifier.
     kept: HashMap<Arc<str>, Kept<R>>,
     /// By UID: objects that were written to since the last list began that shows what came of it, and when that ended.
@@ -167,7 +169,17 @@ impl<R> State<R> {
 impl<R> Default for State<R> {
     fn default() -> Self {
         let (kept, writes, owned, looks) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        Self { site: None, round: 0, kept, writes, unheeded: HashSet::new(), owned, have_looked: false, looks }
+        Self {
+            site: None,
+            round: 0,
+            begun: 0,
+            kept,
+            writes,
+            unheeded: HashSet::new(),
+            owned,
+            have_looked: false,
+            looks,
+        }
     }
 }
 

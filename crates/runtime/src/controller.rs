@@ -41,6 +41,9 @@ const ROUND: Duration = Duration::from_mins(10);
 /// What happens to an object within this time is one reason for a pass: much of it is what the pass before has written.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
+/// How long a pass waits at most for its watch to show what the one before it has written.
+const PUT_OFF: Duration = Duration::from_secs(30);
+
 /// What every controller of the process shares.
 #[derive(Clone)]
 pub struct Context {
@@ -274,7 +277,8 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static> Pass
             Err(invalid) => return Err(Failure::new("Undecodable", invalid.clone())),
         };
         if this.own_writes.puts_off(&object) {
-            return Ok(Action::await_change());
+            // it is called for when that is shown; a watch that begins anew in between may not call
+            return Ok(Action::requeue(jittered(PUT_OFF)));
         }
         let running = this.metrics.running(this.name);
         let pass = this.reconciler.reconcile(decoded);

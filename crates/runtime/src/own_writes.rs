@@ -28,7 +28,7 @@ struct Own {
 
 /// Notes what the API server has made of an object. Only what a pass writes to its own object counts.
 pub(crate) fn note(written: &ObjectMeta) {
-    // one that was deleted and held by nothing else has gone with that, and is shown at no later version
+    // one that was deleted and held by nothing else has gone with that, and is shown at no later version; a namespace goes soon
     let is_gone = written.deletion_timestamp.is_some() && written.finalizers.as_ref().is_none_or(Vec::is_empty);
     let version = if is_gone { Some(u64::MAX) } else { version(written) };
     // outside of a pass there is nothing to note it for

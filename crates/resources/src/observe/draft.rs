@@ -21,7 +21,7 @@ pub(super) struct Draft<R> {
     changed: Vec<Changed<R>>,
     /// Of a list of changes: UIDs of the objects whose resources it shows. Of all others it says nothing.
     shown: Option<HashSet<Arc<str>>>,
-    /// Of a list of changes: identifiers of what has gone.
+    /// Of a list of changes: identifiers of what has gone, or is no object's any more.
     gone: Vec<String>,
     /// When anything of it changed last.
     latest: Option<Timestamp>,
@@ -64,7 +64,9 @@ impl<R: Listed> Draft<R> {
             state.withdraw();
             state.site = Some(site.clone());
         }
-        let (round, began) = (state.round + 1, Instant::now());
+        // a list that broke off has left its number behind
+        state.begun += 1;
+        let (round, began) = (state.begun, Instant::now());
         let shown = (!is_whole).then(HashSet::new);
         Self { site: site.clone(), round, began, adopted, changed: Vec::new(), shown, gone: Vec::new(), latest: None }
     }
@@ -76,6 +78,9 @@ impl<R: Listed> Draft<R> {
         let (kept, owner) = (state.kept.get_mut(resource.id()), self.owner(resource));
         // one that lost its mark is still its object's, and one that was taken over is so only as long as an object says it
         if owner.is_none() && kept.as_ref().is_none_or(|kept| kept.is_adopted) {
+            if self.shown.is_some() && kept.is_some() {
+                self.gone.push(resource.id().to_owned());
+            }
             return;
         }
         if let Some(shown) = &mut self.shown {

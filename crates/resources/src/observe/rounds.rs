@@ -49,7 +49,11 @@ pub(super) async fn run<R: Listed>(census: Arc<Census<R>>, cloud: Arc<Cloud>, me
             }
             Err(stop) => {
                 tracing::debug!(kind = R::NOUN, ?stop, "not listed, it is tried again");
-                scope.failed();
+                if since.is_some() {
+                    scope.changes_failed()
+                } else {
+                    scope.failed()
+                }
                 pace.failed()
             }
         };

@@ -26,7 +26,7 @@ struct Whole {
     site: Site,
     ended: Instant,
     took: Duration,
-    /// The latest change that lists have shown since, by the service's clock.
+    /// Up to when lists have shown every change, by the service's clock.
     latest: Option<Timestamp>,
     /// Whether lists of changes have not shown since what they should have.
     is_short: bool,
@@ -45,13 +45,12 @@ impl Scope {
         if whole.ended.elapsed() >= rest {
             return None;
         }
-        // a host whose clock is ahead must not hide what the others do
-        whole.latest?.min(Timestamp::now()).checked_sub(OVERLAP).ok()
+        whole.latest?.checked_sub(OVERLAP).ok()
     }
 
     /// A list came to its end.
     pub(super) fn listed(&mut self, site: &Site, is_whole: bool, took: Duration, finished: &Finished) {
-        let latest = finished.latest;
+        let latest = finished.latest.and_then(|latest| asked_at(latest, took));
         if is_whole {
             self.whole = Some(Whole { site: site.clone(), ended: Instant::now(), took, latest, is_short: false });
         } else if let Some(whole) = &mut self.whole {
@@ -60,10 +59,23 @@ impl Scope {
         }
     }
 
-    /// A list failed: who knows what was missed.
+    /// A list of all failed.
     pub(super) fn failed(&mut self) {
         self.whole = None;
     }
+
+    /// A list of changes failed. They are asked for again, unless all can be listed.
+    pub(super) fn changes_failed(&mut self) {
+        if let Some(whole) = &mut self.whole {
+            whole.is_short = true;
+        }
+    }
+}
+
+/// Up to when a list that took so long shows every change. What its last page shows is later than what others may miss. A host
+/// whose clock is ahead must not hide what the others do.
+fn asked_at(latest: Timestamp, took: Duration) -> Option<Timestamp> {
+    latest.min(Timestamp::now()).checked_sub(SignedDuration::try_from(took).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -72,7 +84,7 @@ mod tests {
     use crate::observe::News;
 
     const EVERY: Duration = Duration::from_secs(50);
-    const SHORT: Duration = Duration::from_millis(10);
+    const SHORT: Duration = Duration::ZERO;
     const LATEST: &str = "2026-12-01T00:00:10Z";
 
     fn site(life: &str) -> Site {
@@ -118,8 +130,11 @@ mod tests {
         assert_eq!(scope.since(&one), None);
         scope.listed(&one, true, SHORT, &finished(Some(at(LATEST)), false));
         assert!(scope.since(&one).is_some());
-        scope.failed();
+        scope.changes_failed();
         assert_eq!(scope.since(&one), None, "and after a failure");
+        scope.listed(&one, true, SHORT, &finished(Some(at(LATEST)), false));
+        scope.failed();
+        assert_eq!(scope.since(&one), None, "of either sort");
     }
 
     #[tokio::test(start_paused = true)]
@@ -137,6 +152,15 @@ mod tests {
         assert_eq!(scope.since(&one), None);
     }
 
+    /// What changed while its pages were read may have been on one of the first.
+    #[tokio::test(start_paused = true)]
+    async fn what_changed_while_a_list_was_read_is_asked_for_again() {
+        let mut scope = scope(Duration::from_secs(4));
+        assert_eq!(scope.since(&site("one")), Some(at("2026-12-01T00:00:01Z")));
+        scope.changes_failed();
+        assert_eq!(scope.since(&site("one")), Some(at("2026-12-01T00:00:01Z")), "nothing is missed by a failure");
+    }
+
     #[tokio::test]
     async fn without_a_service_s_time_there_are_no_changes_to_ask_for() {
         let mut scope = Scope::new(EVERY);
@@ -148,6 +172,6 @@ mod tests {
     async fn a_clock_that_is_ahead_hides_nothing() {
         let mut scope = Scope::new(EVERY);
         scope.listed(&site("one"), true, SHORT, &finished(Some(at("2999-01-01T00:00:00Z")), false));
-        assert!(scope.since(&site("one")).unwrap() < Timestamp::now());
+        assert!(scope.since(&site("one")).unwrap() < Timestamp::now() - Duration::from_secs(4));
     }
 }

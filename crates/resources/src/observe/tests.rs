@@ -378,6 +378,26 @@ async fn what_an_object_has_taken_over_is_kept_for_as_long_as_it_says_so() {
 }
 
 #[tokio::test]
+async fn a_list_of_changes_lets_go_what_no_object_has_taken_over_any_more() {
+    let census = census();
+    let adopters = Adopters::of(&census);
+    adopters.set("a", Some("u1"));
+    list(&census, &[foreign("a", 1)]);
+    adopters.set("a", None);
+    list_changed(&census, &[foreign("a", 2)]);
+    adopters.set("a", Some("u2"));
+    assert_eq!(seen(&census, "u2", "a"), None, "the next one does not see it as it was");
+}
+
+#[tokio::test]
+async fn what_a_list_that_broke_off_has_shown_is_missed_by_the_next_one() {
+    let census = census();
+    list(&census, &[thing("a", "u1", 1), thing("b", "u2", 1)]);
+    drop(begin(&census, &[thing("a", "u1", 1)]));
+    assert_eq!(owners(&list(&census, &[thing("b", "u2", 1)])), ["u1"]);
+}
+
+#[tokio::test]
 async fn nothing_that_an_object_has_taken_over_is_told_to_have_none() {
     let (census, metrics) = (census(), Metrics::default());
     let adopters = Adopters::of(&census);

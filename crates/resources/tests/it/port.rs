@@ -214,6 +214,23 @@ async fn one_whose_answer_was_lost_is_found_when_it_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_whose_answer_was_lost_is_found_though_it_was_the_last_that_the_quota_allows() {
+    let tenant = world::shared().await.tenant().await;
+    surroundings(&tenant).await;
+    let project = tenant.project().await;
+    {
+        let mut cloud = tenant.world.sim.cloud();
+        // the network has its own
+        let others = cloud.neutron.all("ports").filter(|port| port.project_id == project).count();
+        cloud.quotas.set(&project, "port", i64::try_from(others + 1).unwrap());
+        cloud.faults.add(Rule::on("network", "POST", "/v2.0/ports", Effect::lost_answer()).in_project(&project).once());
+    }
+    create(&tenant, "last-port", json!({})).await;
+    let port = tenant.ready::<Port>("last-port").await;
+    assert_eq!(only(tenant.world, "last-port").id, id(&port));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mac_that_another_one_has_is_told_and_comes_when_it_is_free() {
     let tenant = world::shared().await.tenant().await;
     surroundings(&tenant).await;
