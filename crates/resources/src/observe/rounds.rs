@@ -50,9 +50,9 @@ pub(super) async fn run<R: Listed>(census: Arc<Census<R>>, cloud: Arc<Cloud>, me
             Err(stop) => {
                 tracing::debug!(kind = R::NOUN, ?stop, "not listed, it is tried again");
                 if since.is_some() {
-                    scope.changes_failed()
+                    scope.changes_failed();
                 } else {
-                    scope.failed()
+                    scope.failed();
                 }
                 pace.failed()
             }
