@@ -28,8 +28,8 @@ pub(crate) fn bare<K: Resource>(mut key: ObjectRef<K>) -> ObjectRef<K> {
 }
 
 /// Keeps a store, and yields what differs from what was in it in more than its status and a new finalizer: those we write
-/// ourselves, and it is yielded only if it is called for. What a list brings is yielded when all of it is in the store, so that no pass sees an object as it was; the
-/// first one is told to `known`. All of it is told to `listener` before it is yielded.
+/// ourselves, and it is yielded only if it is called for. What a list brings is yielded when all of it is in the store, so that
+/// no pass sees an object as it was; the first one is told to `known`. All of it is told to `listener` before it is yielded.
 pub(crate) fn news<K>(
     mut writer: Writer<K>,
     known: CancellationToken,

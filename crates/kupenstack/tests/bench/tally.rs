@@ -34,11 +34,11 @@ impl Requests {
                 _ if entry.template == "/v3/auth/tokens" => sessions += 1,
                 Some(user) if *user != admin => *own.entry(what(entry)).or_default() += 1,
                 Some(_) if entry.query.contains("marker=") => {}
-                Some(_) if entry.template == "/v2.1/servers/detail" && !entry.query.contains("changes-since=") => {
-                    whole_lists_of_servers += 1;
+                Some(_) => {
+                    let is_of_servers = entry.template == "/v2.1/servers/detail";
+                    whole_lists_of_servers += usize::from(is_of_servers && !entry.query.contains("changes-since="));
                     *shared.entry(what(entry)).or_default() += 1;
                 }
-                Some(_) => *shared.entry(what(entry)).or_default() += 1,
             }
         }
         let times = || cloud.journal.entries().map(|entry| entry.at);

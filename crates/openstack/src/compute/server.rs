@@ -254,6 +254,12 @@ fn in_order() -> Query {
     vec![("limit", LARGEST_PAGE.to_string()), ("sort_key", "uuid".to_owned()), ("sort_dir", "asc".to_owned())]
 }
 
+fn of_all_projects() -> Query {
+    let mut query = in_order();
+    query.push(("all_tenants", "1".to_owned()));
+    query
+}
+
 const SERVERS: Collection = Collection { path: "servers/detail", key: "servers" };
 
 impl Compute {
@@ -275,17 +281,14 @@ impl Compute {
     ///
     /// A server that can't be read is left out, and told in the log.
     pub fn survey_servers(&self) -> impl Stream<Item = Result<Server, Error>> + Send + use<> {
-        let mut query = in_order();
-        query.push(("all_tenants", "1".to_owned()));
-        self.service.clone().survey(SERVERS, query)
+        self.service.clone().survey(SERVERS, of_all_projects())
     }
 
     /// As [`survey_servers`](Self::survey_servers), but only those that have changed since, by Nova's clock, and with those that
     /// were deleted since, whose status says so. A change of metadata, of addresses or of ports alone need not be among them.
     pub fn survey_changed_servers(&self, since: Timestamp) -> impl Stream<Item = Result<Server, Error>> + Send + use<> {
-        let mut query = in_order();
-        let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        query.extend([("all_tenants", "1".to_owned()), ("changes-since", since)]);
+        let mut query = of_all_projects();
+        query.push(("changes-since", since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
         self.service.clone().survey(SERVERS, query)
     }
 
@@ -295,8 +298,8 @@ impl Compute {
         struct Brief {
             id: String,
         }
-        let mut query = in_order();
-        query.extend([("all_tenants", "1".to_owned()), ("host", host.to_owned())]);
+        let mut query = of_all_projects();
+        query.push(("host", host.to_owned()));
         let listed = self.service.clone().list(Collection { path: "servers", key: "servers" }, query);
         listed.map_ok(|server: Brief| server.id)
     }
